@@ -127,14 +127,14 @@ def make_inputs(folder: Path, n: int) -> None:
     """Eight sets of points in five groups, labels of 50 nodes each, a damaged file, far pairs."""
     import numpy as np
 
-    from mustlink_io.hdf5 import store
+    from mustlink_io.hdf5 import writing
 
     folder.mkdir(parents=True)
     for at in range(8):
         rng = np.random.default_rng(at)
         y = rng.integers(5, size=n + 500 * at)
         points = rng.normal(size=(y.size, 8)) + 4 * np.eye(8)[y]
-        store.write(folder / f"set{at}.h5", {"/points": points.astype("f4"), "/labels": y})
+        writing.write(folder / f"set{at}.h5", {"/points": points.astype("f4"), "/labels": y})
         known = rng.choice(y.size, 50, replace=False)
         lines = "".join(f"{node},{y[node]}\n" for node in sorted(known))
         (folder / f"set{at}.csv").write_text("node,label\n" + lines)

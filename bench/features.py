@@ -217,7 +217,7 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "time and memory told before",
         [
-            ("yes", "has('mustlink_io.commands.plan', 'plan')"),
+            ("yes", "has('mustlink_io.commands.fits', 'plan')"),
             *[f"lacks('{name}', AHEAD)" for name in
               ("sklearn", "graphlearning", "sknetwork", "scanpy", "active_semi_clustering")],
         ],
@@ -234,7 +234,7 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "a page about a run",
         [
-            ("yes", "has('mustlink_io.commands.report', 'report')"),
+            ("yes", "has('mustlink_io.commands.judge', 'report')"),
             *[f"lacks('{name}', REPORT)" for name in
               ("sklearn/cluster", "graphlearning", "sknetwork/clustering", "scanpy/tools",
                "active_semi_clustering")],

@@ -60,7 +60,7 @@ def make(folder: Path) -> list[Case]:
     """Write the corpus, a handful of points in three groups in every format; returns its cases."""
     from mustlink.neighbours import knn_graph
     from mustlink_io.formats import matrices
-    from mustlink_io.hdf5 import store
+    from mustlink_io.hdf5 import writing
 
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -73,10 +73,10 @@ def make(folder: Path) -> list[Case]:
     belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
     side = {"/labels": few, "/constraints/pairs": pairs, "/constraints/belief": belief}
 
-    store.write(folder / "good.h5", {"/points": X, "/labels": y})
+    writing.write(folder / "good.h5", {"/points": X, "/labels": y})
     (folder / "good.csv").write_text("".join(f"{label}\n" for label in few))
-    store.write(folder / "contiguous.h5", {"/points": X, **side})
-    store.write(folder / "graph.h5", {**matrices.graph_content(graph, {"kind": "knn"}), **side})
+    writing.write(folder / "contiguous.h5", {"/points": X, **side})
+    writing.write(folder / "graph.h5", {**matrices.graph_content(graph, {"kind": "knn"}), **side})
     for name, options in (("chunked", {}), ("latest", {"libver": "latest"})):
         with h5py.File(folder / f"{name}.h5", "w", **options) as file:
             _chunked(file, X, few, graph, pairs, belief)

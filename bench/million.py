@@ -36,13 +36,13 @@ def write_points(path: str, n: int, seed: int, dimension: int = DIMENSION) -> di
     import h5py
     import numpy as np
 
-    from mustlink_io.hdf5 import schema, store
+    from mustlink_io.hdf5 import schema, writing
 
     rng = np.random.default_rng(seed)
     shapes = ((4, dimension), (8, dimension), (4, 8))
     sheets = [tuple(rng.normal(size=shape) for shape in shapes) for _ in range(SHEETS)]
     y = rng.permutation(np.arange(n) % SHEETS)
-    with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+    with writing.atomic(path) as temporary, h5py.File(temporary, "w") as file:
         file.attrs["mustlink-format"] = schema.FORMAT
         points = file.create_dataset(
             "points", (n, dimension), dtype="f4", chunks=(min(n, BLOCK // 8), dimension)

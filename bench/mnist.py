@@ -52,14 +52,14 @@ def write_points(source: str, target: str, n: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io.hdf5 import schema, store
+    from mustlink_io.hdf5 import schema, writing
 
     with np.load(source, allow_pickle=False) as archive:
         X, y = archive["X"], archive["y"]
     if n is not None and n < len(y):
         chosen = np.sort(np.random.default_rng(0).choice(len(y), n, replace=False))
         X, y = X[chosen], y[chosen]
-    with store.atomic(target) as temporary, h5py.File(temporary, "w") as file:
+    with writing.atomic(target) as temporary, h5py.File(temporary, "w") as file:
         file.attrs["mustlink-format"] = schema.FORMAT
         file["points"], file["labels"] = X, y
     return {"n": len(y)}

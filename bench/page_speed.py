@@ -61,7 +61,7 @@ def serve(method: str, n: int, folder: Path, threads: int) -> None:
     import numpy as np
 
     import mustlink as ml
-    from mustlink_io.ui.coordinates import flat
+    from mustlink_io.ui.map_view import flat
 
     warnings.simplefilter("ignore")
     X, y = truth(n)

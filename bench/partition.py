@@ -36,7 +36,7 @@ def write_points(path: str, name: str, n: int, seed: int) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io.hdf5 import store
+    from mustlink_io.hdf5 import writing
 
     rng = np.random.default_rng(seed)
     d = int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
@@ -45,7 +45,7 @@ def write_points(path: str, name: str, n: int, seed: int) -> dict[str, Any]:
         for _ in range(SHEETS)
     ]
     centres = rng.normal(size=(50, d))
-    with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+    with writing.atomic(path) as temporary, h5py.File(temporary, "w") as file:
         points = file.create_dataset("points", (n, d), dtype="f4")
         for start in range(0, n, BLOCK):
             m = min(BLOCK, n - start)
@@ -67,11 +67,11 @@ def write_broad(path: str, noise: float, n: int, seed: int) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io.hdf5 import store
+    from mustlink_io.hdf5 import writing
 
     rng = np.random.default_rng(seed)
     centres = 1.3 * rng.standard_normal((CLUSTERS, WIDTH))
-    with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+    with writing.atomic(path) as temporary, h5py.File(temporary, "w") as file:
         points = file.create_dataset("points", (n, WIDTH), dtype="f4")
         for start in range(0, n, BLOCK):
             m = min(BLOCK, n - start)
@@ -85,11 +85,11 @@ def write_mnist(path: str, source: str) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io.hdf5 import store
+    from mustlink_io.hdf5 import writing
 
     with np.load(source) as arrays:
         X = arrays["X"].reshape(len(arrays["X"]), -1)
-    with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+    with writing.atomic(path) as temporary, h5py.File(temporary, "w") as file:
         file.create_dataset("points", data=X, dtype="f4")
     return {"bytes": Path(path).stat().st_size}
 

@@ -25,7 +25,7 @@ _STAGES = ("reading rows", "Laplacian", "multigrid set-up", "eigenvectors")
 
 def measured(graph: Path, ranks: int) -> dict[str, Any]:
     """One run on so many ranks."""
-    from mustlink_io.jobs.mpi_launch import environment, launcher
+    from mustlink_io.jobs.on_ranks import environment, launcher
 
     paths = ":".join(str(path) for path in SOURCES)
     env = environment(ranks) | {"PYTHONPATH": paths}

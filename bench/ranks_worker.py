@@ -16,7 +16,7 @@ from mustlink.eigen.nested_iteration import guard, nested_start
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.kernels.threads import threads
 from mustlink.space.ranks import Ranks
-from mustlink_io.hdf5.row_slices import row_slices
+from mustlink_io.hdf5.graphs import row_slices
 from rank_messages import DividedShape, messages_of_cycle, messages_of_step
 
 _STEPS = 2, 6  # of two runs, whose difference is what so many steps send

@@ -142,7 +142,7 @@ def judge(source: str, names: list[str], methods: list[str], out: str) -> dict[s
     import numpy as np
     from sklearn.metrics import adjusted_rand_score
 
-    from mustlink_io.pictures.cut_out import outlined
+    from mustlink_io.pictures.images import outlined
 
     warnings.simplefilter("ignore")
     found: dict[str, Any] = {}

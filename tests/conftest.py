@@ -27,9 +27,9 @@ def few_runs(monkeypatch):
 @pytest.fixture
 def none_held_out(monkeypatch):
     """Runs of the shell without the three fits to samples that its report compares with others'."""
-    from mustlink_io.jobs import held_out
+    from mustlink_io.jobs import run
 
-    monkeypatch.setattr(held_out, "look", lambda *_: None)
+    monkeypatch.setattr(run, "look", lambda *_: None)
 
 
 @pytest.fixture

@@ -15,6 +15,6 @@ def open_graph(path: str | Path, part: str = "/graph") -> StoredGraph:
     Other estimators, and `NCut` where it fits, read it whole. Compressed datasets are unpacked into
     temporary files. Raises InputError for what is no such graph.
     """
-    from mustlink_io.hdf5.graph_rows import stored_graph
+    from mustlink_io.hdf5.graphs import stored_graph
 
     return stored_graph(Path(path), part)

@@ -15,7 +15,7 @@ from mustlink.advice.baseline import _codes, has_unlike_columns
 from mustlink.errors import InputError
 from mustlink.preparation.fitted import prepared
 from mustlink.preparation.request import Preparation
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 K, N = 4, 600
 
@@ -135,7 +135,7 @@ def data(tmp_path_factory):
     X, y = groups()
     X = loud(X)
     X[5, 2] = np.nan
-    store.write(
+    writing.write(
         folder / "holes.h5", {"/points": X, "/labels": labelled(y, 12), "/classes": np.arange(K)}
     )
     return folder

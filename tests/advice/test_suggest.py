@@ -30,7 +30,7 @@ from mustlink.advice.suggest import SHELL
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io.commands import cli
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 
 pytestmark = pytest.mark.usefixtures("few_runs", "few_trees")
@@ -467,7 +467,7 @@ def test_bad_input_is_one_line(arguments, words):
 def data(tmp_path_factory, points):
     folder = tmp_path_factory.mktemp("suggest")
     X, y = points
-    store.write(folder / "points.h5", {"/points": X.astype("f4"), "/labels": y})
+    writing.write(folder / "points.h5", {"/points": X.astype("f4"), "/labels": y})
     np.savetxt(folder / "few.txt", labelled(y, 3), fmt="%d")
     np.savetxt(folder / "short.txt", [0, 1], fmt="%d")
     known = pairs_of(y, 40)

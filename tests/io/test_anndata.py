@@ -15,8 +15,9 @@ import scipy.sparse as sp
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands import cli
-from mustlink_io.formats import annotate, results
-from mustlink_io.hdf5 import store
+from mustlink_io.formats import anndata as annotating
+from mustlink_io.formats import results
+from mustlink_io.hdf5 import writing
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -74,7 +75,7 @@ def result(tmp_path):
     path = tmp_path / "out.h5"
     labels = TRUTH.copy()
     labels[:2] = -1
-    store.write(
+    writing.write(
         path,
         {
             "/labels": labels,
@@ -214,7 +215,7 @@ def test_files_of_anndata_0_7(tmp_path, pbmc, result):
         del file["obs"]
         file["obs"] = np.zeros(N, dtype=[("index", "S8"), ("x", "f4")])
     with pytest.raises(InputError, match=r"obs is stored as before anndata 0.7"):
-        annotate.check(annotate.Target(pbmc, "new.h5ad"))
+        annotating.check(annotating.Target(pbmc, "new.h5ad"))
 
 
 def test_a_result_in_a_copy_leaves_all_else_as_it_was(tmp_path, pbmc, result):
@@ -311,9 +312,9 @@ def test_a_failure_leaves_the_old_file(tmp_path, pbmc, result, monkeypatch, caps
         raise OSError(28, "No space left on device")
 
     for place, name, value, words in (
-        (annotate, "_categorical", crash, "crashes the library"),
+        (annotating, "_categorical", crash, "crashes the library"),
         (os, "posix_fallocate", full, "No space left on device"),
-        (annotate, "_set_columns", lambda *_: 1 / 0, "may be damaged"),
+        (annotating, "_set_columns", lambda *_: 1 / 0, "may be damaged"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, value)
@@ -333,7 +334,7 @@ def test_other_nodes(tmp_path, pbmc, rng, result, capsys):
     content = results.read(formats.parse(str(result)))
     names = np.array([f"cell_{i}" for i in range(N)], dtype=object)
     turned = {**content, "/names": names[::-1]}
-    store.write(
+    writing.write(
         tmp_path / "named.h5", {k: v for k, v in turned.items() if k != "/@mustlink-version"}
     )
     for target in ("part.h5ad", "pbmc.h5ad"):  # with names, nodes are matched by them

@@ -126,7 +126,7 @@ def test_rows_and_columns_stay_apart(tmp_path):
     y = np.where(np.arange(30) < 8, kinds[:30], -1)
     est = ml.CSP(2, affinity="precomputed", random_state=0).fit(graph, y)
     est.save(tmp_path / "m.h5")
-    assert results.sides(str(tmp_path / "m.h5")) == (30, 10)
+    assert results.about(str(tmp_path / "m.h5")).sides == (30, 10)
 
 
 def given(path):

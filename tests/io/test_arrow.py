@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats import arrow, edges, tables, tokens
+from mustlink_io.formats import edges, tables
 
 
 def read(read_it, path):
@@ -30,9 +30,9 @@ def both(monkeypatch):
     """Read a file by pyarrow and without it: the same is found; returns it."""
 
     def reads(path, read_it=edges.read_edges):
-        monkeypatch.setattr(arrow, "LARGE", 2**40)
+        monkeypatch.setattr(tables, "LARGE", 2**40)
         slow = read(read_it, path)
-        monkeypatch.setattr(arrow, "LARGE", 0)
+        monkeypatch.setattr(tables, "LARGE", 0)
         assert read(read_it, path) == slow
         return slow
 
@@ -42,8 +42,8 @@ def both(monkeypatch):
 @pytest.fixture
 def plain(monkeypatch):
     """Fail where pyarrow does not take a file as it is."""
-    monkeypatch.setattr(arrow, "LARGE", 0)
-    monkeypatch.setattr(edges.tokens, "numbers", lambda *_: pytest.fail("not by pyarrow"))
+    monkeypatch.setattr(tables, "LARGE", 0)
+    monkeypatch.setattr(tables, "numbers", lambda *_: pytest.fail("not by pyarrow"))
     monkeypatch.setattr(edges, "_cells", lambda *_: pytest.fail("not by pyarrow"))
 
 
@@ -82,7 +82,7 @@ def test_words_are_read_by_pyarrow(tmp_path, plain, mark):
 
 @pytest.mark.parametrize("large", [0, 2**40])
 def test_numbers_of_64_bits_are_exact(tmp_path, monkeypatch, large):
-    monkeypatch.setattr(arrow, "LARGE", large)
+    monkeypatch.setattr(tables, "LARGE", large)
     big = 2**63 - 1
     (tmp_path / "g.txt").write_text(f"{big} {big - 1}\n{big - 1} 5\n")
     found = formats.load(f"{tmp_path}/g.txt")
@@ -141,10 +141,10 @@ def test_any_edge_list_is_read_alike(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("g") / "g.txt"
     path.write_text(data.draw(st.sampled_from(["\n", "\r\n"])).join(lines), newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens, "BLOCK_BYTES", data.draw(st.integers(1, 40)))
-        patch.setattr(arrow, "LARGE", 0)
+        patch.setattr(tables, "BLOCK_BYTES", data.draw(st.integers(1, 40)))
+        patch.setattr(tables, "LARGE", 0)
         fast = read(edges.read_edges, path)
-        patch.setattr(arrow, "LARGE", 2**40)
+        patch.setattr(tables, "LARGE", 2**40)
         assert fast == read(edges.read_edges, path)
 
 
@@ -168,7 +168,7 @@ def test_without_pyarrow_a_large_file_is_read_with_advice(tmp_path, monkeypatch)
     path.write_text("0 1\n1 2\n")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert formats.load(str(path)).notes == ()
-    monkeypatch.setattr(arrow, "LARGE", 0)
+    monkeypatch.setattr(tables, "LARGE", 0)
     data = formats.load(str(path))
     assert data.value.nnz == 4
     assert "pip install 'mustlink[frames]'" in data.notes[0]

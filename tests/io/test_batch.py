@@ -1,7 +1,6 @@
 """Batches: jobs files, grids, admission, what a kill leaves behind, and locks."""
 
 import csv
-import io
 import itertools
 import json
 import os
@@ -20,16 +19,16 @@ from hypothesis import strategies as st
 
 import mustlink
 from mustlink.errors import InputError
-from mustlink_io.batch import admission, children, templates
+from mustlink_io.batch import children
+from mustlink_io.batch import run as batch_run
 from mustlink_io.batch.arguments import check, check_keys, fits
-from mustlink_io.batch.expand import expand
-from mustlink_io.batch.live import LiveTable, Snapshot
-from mustlink_io.batch.spec import JobsFile, Where, load
-from mustlink_io.batch.state import State, Status
+from mustlink_io.batch.jobs_file import JobsFile, Where, expand, fill, load, safe
+from mustlink_io.batch.state import State
 from mustlink_io.commands import batch as batch_command
 from mustlink_io.commands import cli
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.locks import lock_file, locked
+from mustlink_io.jobs.planning import Plan, StagePlan
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +60,7 @@ tell("ended")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with points of three sizes, labels, and pairs; the working directory."""
-    store.write(
+    writing.write(
         tmp_path / "points.h5",
         {"/points": np.arange(12.0).reshape(6, 2), "/labels": np.repeat([0, 1], 3)},
     )
@@ -253,12 +252,12 @@ words = st.text(min_size=1, max_size=8)
 
 @given(value=st.one_of(words, st.floats(), st.integers(), st.booleans()))
 def test_what_templates_fill_in_is_one_safe_part_of_a_path(value):
-    part = templates.safe(value)
+    part = safe(value)
     assert part
     assert part[0] != "."
     assert not set("/\\:\0\n\x1b") & set(part)
     assert Path("out", f"{part}.h5").parent == Path("out")
-    assert templates.fill("x{a}y{{z}}", {"a": part}) == f"x{part}y{{z}}"
+    assert fill("x{a}y{{z}}", {"a": part}) == f"x{part}y{{z}}"
 
 
 scalars = st.one_of(st.integers(0, 9), st.sampled_from(["x", "y z", "../q", "1"]), st.booleans())
@@ -276,7 +275,7 @@ def test_a_grid_is_the_product_of_its_lists(grid):
     fields = "-".join("{" + key + "}" for key in ("data", *grid))
     entry.update(name=fields, output="out/" + fields)
     file = JobsFile.model_validate({"job": [entry]})
-    parts = [[templates.safe(value) for value in values] for values in lists]
+    parts = [[safe(value) for value in values] for values in lists]
     if any(
         len(set(one)) < len({*map(repr, values)}) for one, values in zip(parts, lists, strict=True)
     ):
@@ -307,7 +306,7 @@ def test_admission_keeps_the_budget_and_starves_nobody(shares, workers, data):
         while True:
             first = waiting[0] if waiting else None
             before.setdefault(first, set(running))
-            chosen = admission.admit(waiting, running, known, budget, workers)
+            chosen = batch_run.admit(waiting, running, known, budget, workers)
             if chosen is None:
                 break
             waiting.remove(chosen)
@@ -322,22 +321,26 @@ def test_admission_keeps_the_budget_and_starves_nobody(shares, workers, data):
         running.remove(data.draw(st.sampled_from(running)))
         if waiting and not before[waiting[0]] & set(running):
             # all that it had to wait for have ended: it is its turn, whatever overtook it
-            assert admission.admit(waiting, running, known, budget, workers) == waiting[0]
+            assert batch_run.admit(waiting, running, known, budget, workers) == waiting[0]
     assert sorted(begun) == list(known)
 
 
 def test_without_a_budget_jobs_go_in_the_order_of_the_file():
-    assert admission.admit([3, 4], [1], {}, None, 2) == 3
-    assert admission.admit([3, 4], [1, 2], {}, None, 2) is None
-    assert admission.admit([], [], {}, None, 2) is None
+    assert batch_run.admit([3, 4], [1], {}, None, 2) == 3
+    assert batch_run.admit([3, 4], [1, 2], {}, None, 2) is None
+    assert batch_run.admit([], [], {}, None, 2) is None
 
 
 def plans(monkeypatch, peaks):
-    def estimate(one, memory, speed):
-        peak = peaks.get(one.spec.name, 10**9)
-        return admission.Estimate(peak, 2.0, peak)
+    def estimate(job, *, speed):
+        peak = peaks.get(Path(job.output).stem, 10**9)
+        return planned(peak, peak)
 
-    monkeypatch.setattr(admission, "estimate", estimate)
+    monkeypatch.setattr(batch_run, "plan_job", estimate)
+
+
+def planned(peak, least):
+    return Plan((StagePlan("all", peak, 2.0),), (), None, least)
 
 
 MANY = """
@@ -378,21 +381,21 @@ def test_jobs_share_the_budget_and_one_that_is_too_large_fails_alone(fake, run, 
 
 
 def test_a_share_is_the_plan_and_a_fifth_within_what_was_planned_for():
-    plan = admission.Estimate(5 * 10**9, 1.0, 3 * 10**9)
-    assert admission.share(plan, 8 * 10**9) == 6 * 10**9
-    assert admission.share(plan, 55 * 10**8) == 55 * 10**8
-    assert admission.share(plan, 4 * 10**9) == 4 * 10**9  # tight, but the plan says that it works
+    plan = planned(5 * 10**9, 3 * 10**9)
+    assert batch_run.share(plan, 8 * 10**9) == 6 * 10**9
+    assert batch_run.share(plan, 55 * 10**8) == 55 * 10**8
+    assert batch_run.share(plan, 4 * 10**9) == 4 * 10**9  # tight, but the plan says that it works
     with pytest.raises(InputError, match=r"needs at least 3\.00 GB by its plan"):
-        admission.share(plan, 2 * 10**9)
+        batch_run.share(plan, 2 * 10**9)
 
 
 def test_the_least_that_works_is_told_by_the_plan(fake, run, monkeypatch):
-    def estimate(one, memory, speed):
-        if one.spec.values["seed"] == 1:
+    def estimate(job, *, speed):
+        if job.params["random_state"] == 1:
             raise InputError("--memory: 1.0 GB given; the least that works is 1.7 GB")
         raise ZeroDivisionError("a hostile file")
 
-    monkeypatch.setattr(admission, "estimate", estimate)
+    monkeypatch.setattr(batch_run, "plan_job", estimate)
     jobs_file(MANY % "[1, 2]")
     code, out, err = run("jobs.toml --memory 1GB")
     assert code == 1
@@ -580,23 +583,6 @@ def test_summaries(fake, run):
     _, out, _ = run("jobs.toml --resume --summary sum.json --json")
     assert json.loads(Path("sum.json").read_text())["jobs"] == json.loads(out)["jobs"]
     assert json.loads(out)["ended_before"] == 3
-
-
-def test_a_table_on_a_terminal():
-    from rich.console import Console
-
-    text = io.StringIO()
-    table = LiveTable(Console(file=text, force_terminal=True, width=100, color_system=None))
-    about = {"key": "", "arguments": [], "inputs": {}, "started": "", "started_ns": 0}
-    with table:
-        table.ended(Status(name="one", phase="done", seconds=3.0, peak_bytes=10**9, **about))
-        table.ended(Status(name="two", phase="failed", error="k: too [bold]large", **about))
-        running = [("three", "eigenvectors: 40%", 70.0, 2 * 10**9)]
-        table.refresh(Snapshot({"done": 1, "failed": 1, "running": 1}, running, 10**9, 4 * 10**9))
-    shown = text.getvalue()
-    assert "1 done, 1 failed, 1 running, memory 1.0 GB of 4.0 GB" in shown
-    assert "two: failed: k: too [bold]large" in shown
-    assert re.search(r"three +running +eigenvectors: 40% +1:10 +2.0 GB", shown)
 
 
 # ---------------------------------------------------------------- kills
@@ -850,9 +836,6 @@ def test_a_lock_never_follows_a_link_and_says_what_is_wrong(fake):
         pass
     with locked("x" * 250), locked("x" * 249 + "y"):
         pass
-    elsewhere = {lock_file(name, Path("locks")) for name in ("out/x.h5", "x.h5", "./x.h5")}
-    assert len(elsewhere) == 2
-    assert {path.parent for path in elsewhere} == {Path("locks")}
 
 
 def test_without_locks_there_is_a_warning(fake, monkeypatch):
@@ -868,5 +851,5 @@ def test_without_locks_there_is_a_warning(fake, monkeypatch):
 
 
 def test_a_share_is_no_less_than_the_job_accepts():
-    plan = admission.Estimate(peak_bytes=10**8, seconds=1.0, least_bytes=436 * 10**6 + 1)
-    assert admission.share(plan, 2 * 10**9) >= plan.least_bytes
+    plan = planned(10**8, 436 * 10**6 + 1)
+    assert batch_run.share(plan, 2 * 10**9) >= plan.least

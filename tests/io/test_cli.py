@@ -24,7 +24,7 @@ from mustlink_io import formats
 from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import schema, store
+from mustlink_io.hdf5 import schema, store, writing
 from mustlink_io.jobs import planning as plans
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
 from mustlink_io.terminal import console, progress
@@ -42,7 +42,7 @@ def data(tmp_path_factory):
     points = rng.normal(size=(120, 4)) + 6 * np.eye(4)[truth]
     few = np.full(120, -1)
     few[[0, 1, 40, 41, 80, 81]] = truth[[0, 1, 40, 41, 80, 81]]
-    store.write(folder / "points.h5", {"/points": points.astype("f4"), "/labels": truth})
+    writing.write(folder / "points.h5", {"/points": points.astype("f4"), "/labels": truth})
     np.save(folder / "points.npy", points)
     np.savetxt(folder / "few.txt", few, fmt="%d")
     (folder / "pairs.csv").write_text("i,j,belief\n0,1,1\n0,40,-1\n40,80,-1\n0,80,-1\n80,81,1\n")
@@ -50,7 +50,7 @@ def data(tmp_path_factory):
     weights = np.exp(-distance / 8) * (distance < 30)
     np.fill_diagonal(weights, 0)
     graph = sp.csr_matrix(weights)
-    store.write(folder / "graph.h5", matrices.graph_content(graph))
+    writing.write(folder / "graph.h5", matrices.graph_content(graph))
     sp.save_npz(folder / "graph.npz", graph)
     upper = sp.triu(graph).tocoo()
     lines = [f"{i} {j} {w:.9g}" for i, j, w in zip(upper.row, upper.col, upper.data, strict=True)]
@@ -88,7 +88,7 @@ def data(tmp_path_factory):
     strokes[1, 2:18], strokes[6, 7:13] = 0, 1
     np.save(folder / "strokes.npy", strokes)
     np.save(folder / "turned.npy", strokes.T)
-    store.write(folder / "x.h5ad", {"/labels": truth})
+    writing.write(folder / "x.h5ad", {"/labels": truth})
     whole = (folder / "points.h5").read_bytes()
     (folder / "truncated.h5").write_bytes(whole[: len(whole) - 100])
     return folder
@@ -576,7 +576,7 @@ HELD = """
 import signal, time
 from collections import deque
 from itertools import repeat
-from mustlink_io.commands.interrupts import end_at_second_interrupt
+from mustlink_io.commands.cli import end_at_second_interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run where it is ignored
 end_at_second_interrupt()
 try:

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 import mustlink as engine
 from mustlink_io import formats
-from mustlink_io.commands.propagate import propagate
+from mustlink_io.commands.fits import propagate
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import conforming, schema, store
+from mustlink_io.hdf5 import schema, store, writing
 from mustlink_io.jobs.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
 
 N, K = 120, 3
@@ -31,10 +31,10 @@ def data(tmp_path_factory):
     points = np.random.default_rng(0).normal(size=(N, 4)) + 6 * np.eye(4)[TRUTH]
     few = np.full(N, -1)
     few[KNOWN] = TRUTH[KNOWN]
-    store.write(folder / "points.h5", {"/points": points.astype("f4"), "/labels": TRUTH})
+    writing.write(folder / "points.h5", {"/points": points.astype("f4"), "/labels": TRUTH})
     np.save(folder / "points.npy", points)
     graph = engine.knn_graph(points, 10, random_state=0).affinity
-    store.write(folder / "graph.h5", matrices.graph_content(graph))
+    writing.write(folder / "graph.h5", matrices.graph_content(graph))
     sp.save_npz(folder / "small.npz", graph[:50][:, :50])
     two = sp.block_diag([graph, graph[:40][:, :40]]).tocsr()  # its second part has no label
     sp.save_npz(folder / "two.npz", two)
@@ -218,7 +218,7 @@ def test_the_file_as_the_format_says(mustlink, tmp_path):
             if attribute:
                 assert attribute in file[place].attrs
             else:
-                conforming.bind(item, file[place].shape, dims, item.path)
+                schema.bind(item, file[place].shape, dims, item.path)
         assert dims | {"s": 0} == {"n": N, "K": K, "s": 0}
         report = json.loads(store.text(file["report"][()]))
     assert report["labels_kept"] == 1

@@ -14,7 +14,7 @@ from mustlink.cost.method_cost import Given
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import home_alone
 
@@ -32,7 +32,7 @@ def planted(tmp_path_factory):
     """A folder with a graph of three groups, labels of some nodes and pairs of others."""
     rng, folder = np.random.default_rng(4), tmp_path_factory.mktemp("planted")
     W, truth = planted_graph(rng, 600, 3, inside=0.2, across=0.02)
-    store.write(str(folder / "graph.h5"), formats.matrices.graph_content(W))
+    writing.write(str(folder / "graph.h5"), formats.matrices.graph_content(W))
     np.save(folder / "labels.npy", np.where(rng.random(600) < 0.1, truth, -1))
     pairs = rng.permutation(600).reshape(300, 2)
     same = np.where(truth[pairs[:, 0]] == truth[pairs[:, 1]], 1, -1)

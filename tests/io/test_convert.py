@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands import cli
-from mustlink_io.formats import adjacency, edges, frames, metis, tokens
+from mustlink_io.formats import edges, frames, networks, tables
 from mustlink_io.formats.names import NodeNames
-from mustlink_io.hdf5 import store
-from mustlink_io.jobs import data_shape
+from mustlink_io.hdf5 import writing
+from mustlink_io.jobs import on_disk
 
 POINTS = np.array([[0.1, -2], [3e-7, 4], [5, 1e20]], dtype=np.float32)
 
@@ -129,7 +129,7 @@ def test_from_names_to_named_answers(tmp_path, capsys):
 def test_results_as_tables_and_labels(tmp_path, capsys):
     labels = np.array([0, 1, -1, 1])
     content = {"/labels": labels, "/embedding": np.eye(4)}
-    store.write(tmp_path / "out.h5", content)
+    writing.write(tmp_path / "out.h5", content)
     for ending in ("csv", "parquet", "npy", "npz", "txt", "h5"):
         assert run("convert", tmp_path / "out.h5", tmp_path / f"l.{ending}") == 0
         assert (formats.load_labels(f"{tmp_path}/l.{ending}", 4) == labels).all(), ending
@@ -139,11 +139,11 @@ def test_results_as_tables_and_labels(tmp_path, capsys):
     assert run("convert", f"{tmp_path}/out.h5:/labels", tmp_path / "part.txt") == 0
     assert (tmp_path / "part.txt").read_text() == "0\n1\n-1\n1\n"
     more = {"/classes": [0, 1, 7], "/confidence": [1, 0.5, 0, 1.0]}
-    store.write(tmp_path / "p.h5", {**content, **more, "/class_names": ["x", "y", "z"]})
+    writing.write(tmp_path / "p.h5", {**content, **more, "/class_names": ["x", "y", "z"]})
     assert run("convert", tmp_path / "p.h5", tmp_path / "p.csv") == 0
     text = (tmp_path / "p.csv").read_text()
     assert text.splitlines()[:4] == ["node,class,confidence", "0,x,1.0", "1,y,0.5", "2,,0.0"]
-    store.write(tmp_path / "p.h5", {**content, **more})
+    writing.write(tmp_path / "p.h5", {**content, **more})
     assert run("convert", tmp_path / "p.h5", tmp_path / "p.csv", "--json") == 0
     assert (formats.load_labels(f"{tmp_path}/p.csv", 4) == labels).all()
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["kind"] == "labels"
@@ -152,7 +152,7 @@ def test_results_as_tables_and_labels(tmp_path, capsys):
 def test_what_cannot_be_held(tmp_path, capsys):
     np.save(tmp_path / "x.npy", POINTS)
     sp.save_npz(tmp_path / "g.npz", graph())
-    store.write(tmp_path / "out.h5", {"/labels": [0, 1]})
+    writing.write(tmp_path / "out.h5", {"/labels": [0, 1]})
     before = sorted(tmp_path.iterdir())
     for source, target, words in (
         ("x.npy", "x.metis", "metis cannot hold points, which"),
@@ -196,7 +196,7 @@ def test_the_example_of_the_metis_manual(tmp_path):
     assert data.value.nnz == 22
     assert data.value[0].toarray().tolist() == [[0, 1, 2, 0, 1, 0, 0]]
     assert "weights of nodes are left out" in data.notes[0]
-    assert data_shape.shape_of(str(path)) == data_shape.Shape(7, 0, 22, path.stat().st_size)
+    assert on_disk.shape_of(str(path)) == on_disk.Shape(7, 0, 22, path.stat().st_size)
 
 
 @pytest.mark.parametrize(
@@ -233,10 +233,10 @@ def test_metis_files_that_lie(tmp_path, text, message):
 
 def test_metis_leaves_out_loops_and_keeps_whole_weights(tmp_path):
     matrix = graph((2, 1, 5, 4)) + sp.diags([1.0, 0, 0, 0, 0])
-    notes = metis.write_metis(str(tmp_path / "g.metis"), matrix.tocsr())
+    notes = networks.write_metis(str(tmp_path / "g.metis"), matrix.tocsr())
     assert len(notes) == 1
     assert "1 edges of a node to itself" in notes[0]
-    assert same(metis.read_metis(tmp_path / "g.metis")[0], graph((2, 1, 5, 4)))
+    assert same(networks.read_metis(tmp_path / "g.metis")[0], graph((2, 1, 5, 4)))
 
 
 @settings(max_examples=15, deadline=None)
@@ -248,7 +248,7 @@ def test_any_graph_through_the_text_formats(tmp_path_factory, data):
     ends = np.array(data.draw(st.lists(pair, min_size=1, max_size=20)))
     weights = np.array(data.draw(st.lists(st.integers(1, 9), min_size=len(ends),
                                           max_size=len(ends))), dtype=float)  # fmt: skip
-    matrix = adjacency.affinity_of(ends, weights, n)
+    matrix = edges.affinity_of(ends, weights, n)
     expected = np.zeros((n, n))
     for (i, j), weight in zip(ends, weights, strict=True):
         expected[i, j] = expected[j, i] = max(expected[i, j], weight)
@@ -256,9 +256,9 @@ def test_any_graph_through_the_text_formats(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("g")
     names = NodeNames(np.array([f"n {i}" for i in range(n)], dtype=object), "x")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens, "BLOCK_BYTES", data.draw(st.integers(1, 40)))
-        metis.write_metis(f"{folder}/g.metis", matrix)
-        assert same(metis.read_metis(folder / "g.metis")[0], matrix)
+        patch.setattr(tables, "BLOCK_BYTES", data.draw(st.integers(1, 40)))
+        networks.write_metis(f"{folder}/g.metis", matrix)
+        assert same(networks.read_metis(folder / "g.metis")[0], matrix)
         for known in (None, names):
             edges.write_edges(f"{folder}/g.tsv", matrix, known)
             found, back, _ = edges.read_edges(folder / "g.tsv")
@@ -399,7 +399,7 @@ def test_clusters_into_a_copy_of_graphml(tmp_path, capsys):
     nx.write_graphml(made, tmp_path / "net.graphml")
     names = np.array(list("zyxwv"), dtype=object)
     labels = np.array([0, 1, -1, 1, 0])
-    store.write(tmp_path / "out.h5", {"/labels": labels, "/names": names})
+    writing.write(tmp_path / "out.h5", {"/labels": labels, "/names": names})
     into = ("convert", tmp_path / "out.h5", "--into", tmp_path / "net.graphml")
     assert run(*into, "-o", tmp_path / "new.graphml") == 0
     back = nx.read_graphml(tmp_path / "new.graphml")
@@ -415,7 +415,7 @@ def test_clusters_into_a_copy_of_graphml(tmp_path, capsys):
         capsys, "convert", tmp_path / "out.h5", tmp_path / "l.graphml"
     )
     assert "call it .graphml" in refused(capsys, *into, "-o", tmp_path / "new.csv")
-    store.write(tmp_path / "out.h5", {"/labels": labels[:4]})
+    writing.write(tmp_path / "out.h5", {"/labels": labels[:4]})
     assert "5 nodes, but the result has 4" in refused(capsys, *into, "-o", tmp_path / "n.graphml")
 
 

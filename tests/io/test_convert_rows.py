@@ -10,22 +10,23 @@ from cases import random_graph
 from mustlink.graph import row_buckets as buckets
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.formats import arrow, tokens, triplets
-from mustlink_io.hdf5.graph_rows import stored_graph
-from mustlink_io.jobs import convert_rows
+from mustlink_io.formats import tables, triplets
+from mustlink_io.hdf5.graphs import stored_graph
+from mustlink_io.jobs import convert
 
 
 @pytest.fixture(autouse=True)
 def _short_blocks(monkeypatch):
-    monkeypatch.setattr(tokens, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 300)
     monkeypatch.setattr(buckets, "ENTRIES", 50)
 
 
 @pytest.fixture(params=["arrow", "plain"])
 def reader(request, monkeypatch):
     """With pyarrow, and where it is not there."""
+    monkeypatch.setattr(tables, "LARGE", 0)
     if request.param == "plain":
-        monkeypatch.setattr(arrow, "_csv", lambda: None)
+        monkeypatch.setattr(tables, "_csv", lambda: None)
 
 
 def converted(source, capsys, memory="1GB"):
@@ -172,7 +173,7 @@ def test_what_is_not_read_by_lines_is_refused(tmp_path, capsys):
 
 def test_too_little_memory_is_told_before_the_file_is_read(tmp_path, capsys, monkeypatch):
     (tmp_path / "list.edges").write_text("0 1\n")
-    monkeypatch.setattr(convert_rows, "_counted", None)
+    monkeypatch.setattr(convert, "_counted", None)
     code, out, err = converted(tmp_path / "list.edges", capsys, "400MB")
     assert (code, err.count("\n")) == (2, 1)
     assert "edges by blocks need at least" in err

@@ -12,7 +12,7 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.commands.cli import run
 from mustlink_io.formats.photographs import load_image, load_strokes, save_image
-from mustlink_io.pictures.cut_out import cut_out, outlined, painted
+from mustlink_io.pictures.images import cut_out, outlined, painted
 
 RED, BLUE, GREEN = (230, 20, 20), (20, 20, 230), (20, 230, 20)
 

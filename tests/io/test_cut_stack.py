@@ -9,8 +9,8 @@ from PIL import Image
 
 import mustlink as ml
 from mustlink_io.commands.cli import run
-from mustlink_io.formats.stacks import load_stack, load_stack_strokes, pages_in, save_stack
-from mustlink_io.pictures.slices import slices
+from mustlink_io.formats.photographs import load_stack, load_stack_strokes, pages_in, save_stack
+from mustlink_io.pictures.images import slices
 
 
 def write(path, pages):

@@ -15,7 +15,7 @@ import pytest
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -49,7 +49,7 @@ def some_content():
 def test_wherever_the_disk_ends_the_old_file_stays(tmp_path):
     # headers, values, text and what is only written at closing: every one fails once
     path = tmp_path / "out.h5"
-    store.write(path, some_content())
+    writing.write(path, some_content())
     whole = path.stat().st_size
     path.write_bytes(b"earlier")
     for size in range(0, whole, 997):
@@ -57,12 +57,12 @@ def test_wherever_the_disk_ends_the_old_file_stays(tmp_path):
             files_no_larger_than(size),
             pytest.raises(InputError, match=r"out.h5: was not written: File too large") as caught,
         ):
-            store.write(path, some_content())
+            writing.write(path, some_content())
         assert "\n" not in str(caught.value)
         assert [p.name for p in tmp_path.iterdir()] == ["out.h5"]
         assert path.read_bytes() == b"earlier"
     with files_no_larger_than(whole):
-        store.write(path, some_content())
+        writing.write(path, some_content())
     assert formats.load(str(path)).value.shape == (500, 3)
 
 
@@ -70,14 +70,14 @@ def test_the_library_is_as_good_as_new_afterwards(tmp_path):
     kinds = h5py.h5f.OBJ_FILE | h5py.h5f.OBJ_DATASET | h5py.h5f.OBJ_GROUP | h5py.h5f.OBJ_ATTR
     opened = h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, kinds)
     with files_no_larger_than(5000), pytest.raises(InputError):
-        store.write(tmp_path / "out.h5", some_content())
+        writing.write(tmp_path / "out.h5", some_content())
     assert h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, kinds) == opened
-    store.write(tmp_path / "out.h5", some_content())
+    writing.write(tmp_path / "out.h5", some_content())
     assert formats.load_labels(str(tmp_path / "out.h5")).size == 500
 
 
 def interrupted(path, error):
-    with store.create_h5(path) as file:
+    with writing.create_h5(path) as file:
         file["x"] = np.arange(1000)
         raise error
 
@@ -95,7 +95,7 @@ def test_an_error_of_the_caller_stays_the_caller_s(tmp_path):
 def test_what_the_sink_writes_is_what_the_library_writes(tmp_path):
     rng = np.random.default_rng(1)
     values = {f"group {i % 7}/{i}": rng.normal(size=rng.integers(1, 3000)) for i in range(60)}
-    with store.create_h5(tmp_path / "a.h5") as file:
+    with writing.create_h5(tmp_path / "a.h5") as file:
         for name, value in values.items():
             options = {"chunks": (100,), "compression": "gzip"} if value.size > 1000 else {}
             file.create_dataset(name, data=value, **options)
@@ -193,7 +193,7 @@ def test_runs_on_a_full_disk(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_terminal_that_takes_no_more(tmp_path):
-    store.write(tmp_path / "x.h5", some_content())
+    writing.write(tmp_path / "x.h5", some_content())
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "mustlink_io", "info", str(tmp_path / "x.h5")],

@@ -9,7 +9,7 @@ import pytest
 
 import mustlink as ml
 from mustlink_io import formats
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 N, K = 90, 3
 NAMES = ("leaf", "root", "stem")
@@ -24,7 +24,7 @@ def data(tmp_path_factory):
     few = np.full(N, -1)
     few[[0, 1, 30, 31, 60, 61]] = truth[[0, 1, 30, 31, 60, 61]]
     P, u = rng.dirichlet(np.ones(K), N), rng.exponential(size=N)
-    store.write(folder / "points.h5", {"/points": X})
+    writing.write(folder / "points.h5", {"/points": X})
     with h5py.File(folder / "p.h5", "w") as file:
         file.update({"prior": P, "beliefs": u, "other": P})
     np.savetxt(folder / "few.txt", few, fmt="%d")

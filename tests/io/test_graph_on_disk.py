@@ -19,8 +19,8 @@ from mustlink.cost.method_cost import Given, StoredCost
 from mustlink.errors import InputError
 from mustlink_io import formats, open_graph
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.hdf5 import store
-from mustlink_io.hdf5.graph_rows import stored_graph
+from mustlink_io.hdf5 import writing
+from mustlink_io.hdf5.graphs import stored_graph
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_graph_is_opened_in_python(rng, tmp_path):
 
 def test_what_mustlink_writes_is_read(rng, tmp_path):
     W, path = random_graph(rng, 60), tmp_path / "graph.h5"
-    store.write(str(path), formats.matrices.graph_content(W))
+    writing.write(str(path), formats.matrices.graph_content(W))
     assert abs(stored_graph(path, "/graph").whole() - W).max() == 0
 
 

@@ -11,7 +11,7 @@ from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, sample_bytes
 from mustlink.deadline import Deadline
 from mustlink.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.jobs import held_out, planning
+from mustlink_io.jobs import planning, run
 
 K = 3
 
@@ -27,7 +27,7 @@ def fitted(tmp_path_factory):
 
 def look(fitted, recorder):
     data, few, est = fitted
-    return held_out.look(few, est, data, recorder)
+    return run.look(few, est, data, recorder)
 
 
 def test_what_there_is_room_and_time_for_is_told(fitted):

@@ -21,7 +21,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import opening, sandbox, size_checks, store
+from mustlink_io.hdf5 import sandbox, size_checks, store, writing
 from mustlink_io.jobs import info
 
 ROOT = Path(__file__).parents[2]
@@ -360,7 +360,7 @@ def test_a_file_that_is_being_written(tmp_path):
 
 
 def test_a_file_cut_short_anywhere(tmp_path):
-    store.write(tmp_path / "whole.h5", {"/labels": np.arange(30)})
+    writing.write(tmp_path / "whole.h5", {"/labels": np.arange(30)})
     whole = (tmp_path / "whole.h5").read_bytes()
     path = tmp_path / "x.h5"
     for size in range(0, len(whole), 97):
@@ -389,7 +389,7 @@ def test_what_is_read_is_a_file(tmp_path):
     ],
 )  # fmt: skip
 def test_reports_that_nobody_wrote(tmp_path, report):
-    store.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": report})
+    writing.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": report})
     refused(tmp_path / "x.h5", "damaged", info.describe)
 
 
@@ -397,7 +397,7 @@ def test_texts_of_a_report_are_told_as_they_are_but_for_what_steers_a_terminal(t
     notes = ["no\xa0break, na\u00efve, \u4e2d", "\x1b[31mred", "\ud800"]
     report = {"notes": notes, "odd \x07": 1}
     for text in (json.dumps(report), json.dumps({"notes": notes[:1]}, ensure_ascii=False)):
-        store.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": text})
+        writing.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": text})
         found = info.describe(str(tmp_path / "x.h5")).plain()["report"]
         assert found["notes"][0] == "no\\xa0break, na\u00efve, \u4e2d"
         assert all(note.isprintable() for note in found["notes"])
@@ -409,7 +409,7 @@ def test_texts_of_a_report_are_told_as_they_are_but_for_what_steers_a_terminal(t
     [("parameters", "[1]"), ("versions", "3"), ("inputs", "{}"), ("inputs", '[{"role": "data"}]')],
 )
 def test_records_that_nobody_wrote(tmp_path, name, value):
-    store.write(tmp_path / "x.h5", {"/labels": [0, 1], f"/@{name}": value})
+    writing.write(tmp_path / "x.h5", {"/labels": [0, 1], f"/@{name}": value})
     refused(tmp_path / "x.h5", f"its {name} are not", info.describe)
 
 
@@ -638,7 +638,7 @@ def test_a_child_that_computes_is_waited_for(monkeypatch):
 
 def test_a_file_that_is_open_needs_one_child(monkeypatch, tmp_path):
     path = tmp_path / "x.h5"
-    store.write(path, {"/points": POINTS, "/labels": np.arange(len(POINTS))})
+    writing.write(path, {"/points": POINTS, "/labels": np.arange(len(POINTS))})
     forks, fork = [], os.fork
     monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
     with store.open_h5(path) as file:
@@ -662,8 +662,8 @@ def test_a_file_replaced_while_it_is_opened(monkeypatch, tmp_path):
             os.replace(other, path)
         return opened(*arguments)
 
-    opened = opening._File
-    monkeypatch.setattr(opening, "_File", replaced)
+    opened = store._File
+    monkeypatch.setattr(store, "_File", replaced)
     with pytest.raises(InputError, match=r"x.h5: was replaced while it was opened; try again"):
         formats.load(str(path))
 
@@ -701,7 +701,7 @@ def test_the_child_has_time_for_what_is_declared(monkeypatch):
 def test_text_whose_heap_is_damaged_cannot_hang_us(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     path = tmp_path / "x.h5"
-    store.write(path, {"/labels": [0, 1], "/report": "{}", "/@parameters": "{}"})
+    writing.write(path, {"/labels": [0, 1], "/report": "{}", "/@parameters": "{}"})
     whole = path.read_bytes()
     heap = whole.find(b"GCOL")
     assert heap > 0
@@ -724,21 +724,21 @@ def test_text_whose_heap_is_damaged_cannot_hang_us(tmp_path, monkeypatch):
 def test_links_as_outputs(tmp_path):
     real, link = tmp_path / "real.h5", tmp_path / "link.h5"
     link.symlink_to("real.h5")
-    store.write(link, {"/labels": [0, 1]})  # the target is made, or replaced; the link stays
-    store.write(link, {"/labels": [0, 1, 2]})
+    writing.write(link, {"/labels": [0, 1]})  # the target is made, or replaced; the link stays
+    writing.write(link, {"/labels": [0, 1, 2]})
     assert link.is_symlink()
     assert formats.load_labels(str(real)).tolist() == [0, 1, 2]
     os.link(real, tmp_path / "same.h5")
     with pytest.raises(InputError, match="is the input itself"):
-        store.check_output(tmp_path / "same.h5", [link])
+        writing.check_output(tmp_path / "same.h5", [link])
     (tmp_path / "loop.h5").symlink_to("loop.h5")
     with pytest.raises(InputError, match=r"loop.h5: is a link that leads round in a circle"):
-        store.check_output(tmp_path / "loop.h5")
+        writing.check_output(tmp_path / "loop.h5")
     (tmp_path / "nowhere.h5").symlink_to(tmp_path / "no" / "such.h5")
     with pytest.raises(InputError, match="cannot be written: No such file"):
-        store.check_output(tmp_path / "nowhere.h5")
+        writing.check_output(tmp_path / "nowhere.h5")
     with pytest.raises(InputError, match="cannot be written: File name too long"):
-        store.check_output(tmp_path / ("a" * 300))
+        writing.check_output(tmp_path / ("a" * 300))
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")) == []
 
 
@@ -748,7 +748,7 @@ def test_a_link_planted_by_somebody_else_is_not_followed(tmp_path):
     precious.write_text("precious")
     link.symlink_to(precious)
     os.lchown(link, 12345, 12345)
-    for write in (store.check_output, lambda path: store.write(path, {"/labels": [0]})):
+    for write in (writing.check_output, lambda path: writing.write(path, {"/labels": [0]})):
         with pytest.raises(InputError, match="is a link that another user made"):
             write(link)
     assert precious.read_text() == "precious"
@@ -756,5 +756,5 @@ def test_a_link_planted_by_somebody_else_is_not_followed(tmp_path):
 
 def test_matrices_of_the_writer_are_readable(tmp_path):
     graph = sp.random(30, 30, 0.2, random_state=0, format="csr")
-    store.write(tmp_path / "g.h5", matrices.graph_content(graph))
+    writing.write(tmp_path / "g.h5", matrices.graph_content(graph))
     assert (formats.load(str(tmp_path / "g.h5")).value != graph).nnz == 0

@@ -12,8 +12,7 @@ from PIL import Image
 import mustlink as ml
 from mustlink_io import formats
 from mustlink_io.commands.cli import run
-from mustlink_io.formats.label_pictures import load_label_picture, save_label_picture
-from mustlink_io.formats.photographs import save_image
+from mustlink_io.formats.photographs import load_label_picture, save_image, save_label_picture
 
 RED, BLUE = (230, 20, 20, 255), (20, 20, 230, 255)
 H, W = 24, 36

@@ -8,14 +8,14 @@ import scipy.sparse as sp
 
 from mustlink.cost.method_cost import rank_stages
 from mustlink_io.formats.matrices import graph_content
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("plans")
     ring = sp.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-1, 1, -499, 499], shape=(500, 500))
-    store.write(found / "graph.h5", graph_content(sp.csr_matrix(ring)))
+    writing.write(found / "graph.h5", graph_content(sp.csr_matrix(ring)))
     np.save(found / "points.npy", np.random.default_rng(0).random((60, 2)))
     return found
 

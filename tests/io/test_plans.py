@@ -12,10 +12,10 @@ from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
 from mustlink.errors import InputError
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
+from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
 
@@ -51,7 +51,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with h5py.File("points.h5", "w") as file:
         file["points"] = X.astype(np.float32)
-    store.write(tmp_path / "graph.h5", graph_content(ml.knn_graph(X, random_state=0).affinity))
+    writing.write(tmp_path / "graph.h5", graph_content(ml.knn_graph(X, random_state=0).affinity))
     np.save("few.npy", np.where(np.arange(600) % 10 == 0, y, -1))
 
 

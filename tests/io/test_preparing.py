@@ -13,11 +13,11 @@ import mustlink as ml
 from mustlink.preparation.fitted import Fitted, PreparedRows
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
-from mustlink_io.batch import arguments, expand, spec
+from mustlink_io.batch import arguments, jobs_file
 from mustlink_io.commands import cli
-from mustlink_io.commands.preparing_options import _joined
-from mustlink_io.hdf5 import store
-from mustlink_io.jobs.data_shape import shape_of
+from mustlink_io.commands.options import _joined
+from mustlink_io.hdf5 import writing
+from mustlink_io.jobs.on_disk import shape_of
 from results import labels_of
 
 N = 120
@@ -35,10 +35,10 @@ def data(tmp_path_factory):
     X[:, 3] += 3 * truth
     few = np.full(N, -1)
     few[[0, 1, 40, 41, 80, 81]] = truth[[0, 1, 40, 41, 80, 81]]
-    store.write(folder / "points.h5", {"/points": X})
+    writing.write(folder / "points.h5", {"/points": X})
     holes = X.copy()
     holes[[5, 50, 119], [0, 3, 1]] = np.nan
-    store.write(folder / "holes.h5", {"/points": holes})
+    writing.write(folder / "holes.h5", {"/points": holes})
     np.savetxt(folder / "few.txt", few, fmt="%d")
     np.savetxt(folder / "truth.txt", truth, fmt="%d")
     (folder / "pairs.csv").write_text(
@@ -152,7 +152,7 @@ def test_missing_values_that_are_filled_are_planned(mustlink, data, tmp_path, en
     elif ending == "npy":
         np.save(path, X)
     else:
-        store.write(path, {"/points": X})
+        writing.write(path, {"/points": X})
     for step in ("--impute", "--drop-missing"):
         code, out, err = mustlink(f"plan {path} -k 3 {step} --json")
         assert code == 0, err
@@ -233,9 +233,9 @@ def test_jobs_of_a_batch_are_prepared(data, tmp_path):
         f'[[job]]\nname = "one"\ndata = "{data}/holes.h5"\nimpute = true\n'
         'standardize = ["standard", "robust"]\none-hot = "2"\n'
     )
-    where = spec.Where(tmp_path / "jobs.toml")
+    where = jobs_file.Where(tmp_path / "jobs.toml")
     commands = cli.cli.commands
-    jobs = expand.expand(spec.load(where), where, lambda *_: True)
+    jobs = jobs_file.expand(jobs_file.load(where), where, lambda *_: True)
     ready = [arguments.check(job, where, commands) for job in jobs]
     assert [one.job.steps for one in ready] == [
         Preparation("standard", (), (2,), "mean"),

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import store
-from mustlink_io.report import words
+from mustlink_io.hdf5 import writing
+from mustlink_io.report import page as pages
 
 pytest.importorskip("jinja2")
 Image = pytest.importorskip("PIL.Image")
@@ -33,14 +33,14 @@ def data(tmp_path_factory):
     few = np.full(N, -1)
     few[[0, 1, 40, 41, 80, 81]] = truth[[0, 1, 40, 41, 80, 81]]
     few[2] = 1  # wrong
-    store.write(folder / "points.h5", {"/points": points.astype("f4"), "/labels": truth})
+    writing.write(folder / "points.h5", {"/points": points.astype("f4"), "/labels": truth})
     np.savetxt(folder / "few.txt", few, fmt="%d")
     (folder / "pairs.csv").write_text(
         "i,j,belief\n0,1,1\n0,40,-1\n40,80,-1\n3,50,0.5\n4,90,0.75\n80,81,1\n5,6,-0.25\n"
     )
     blocks = np.kron(np.eye(6), np.ones((20, 20))) - np.eye(N)
     blocks[-1] = blocks[:, -1] = 0
-    store.write(folder / "parts.h5", matrices.graph_content(matrices_of(blocks)))
+    writing.write(folder / "parts.h5", matrices.graph_content(matrices_of(blocks)))
     for line in (
         "cluster points.h5:/points -k 3 --constraints pairs.csv -o pairs.h5",
         "cluster points.h5:/points -k 3 -o plain.h5",
@@ -150,8 +150,8 @@ def test_page_holds_the_numbers_of_the_facts(report):
     shares = [asked[kind]["kept"] / asked[kind]["n"] for kind in ("must", "cannot")]
     for name, share in zip(("must-links", "cannot-links"), shares, strict=True):
         n = asked[name.removesuffix("-links")]["n"]
-        assert f"{words.percent(share)} of {n} {name}" in page.text
-    assert f"{words.percent(sum(shares) / 2)} on balance" in page.text
+        assert f"{pages.percent(share)} of {n} {name}" in page.text
+    assert f"{pages.percent(sum(shares) / 2)} on balance" in page.text
     assert "constraints kept" in page.text
     assert sum(row["size"] for row in facts["clusters"]) == N
     for row in facts["clusters"]:
@@ -175,7 +175,7 @@ def test_feasible_cuts_are_told(report, data):
     for cost, alpha, value in zip(cuts["cost"], cuts["alpha"], cuts["eigenvalues"], strict=True):
         assert alpha == pytest.approx(cuts["beta"] + cost / value)  # WD14 Lemma 1
         assert alpha > cuts["beta"]
-        assert words.value(alpha) in page.text
+        assert pages.value(alpha) in page.text
     assert sum(cuts["used"]) == facts["feasible"]["found"]
     assert any("feasible cuts" in image["alt"] for image in page.images)
     _, plain = report("plain.h5")

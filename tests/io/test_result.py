@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from mustlink.errors import InputError
-from mustlink_io.hdf5 import result, store
-from mustlink_io.hdf5.plain_json import to_json
-from mustlink_io.hdf5.result import Report, Result
-from mustlink_io.hdf5.result_parts import Graph, Input, Stage
+from mustlink_io.hdf5 import result, store, writing
+from mustlink_io.hdf5.result import Graph, Input, Report, Result, Stage
+from mustlink_io.hdf5.writing import to_json
 
 SPREAD = {"least": 1.0, "median": 2, "mean": 2.5, "most": 4, "p99": 3.9}
 GRAPH = {
@@ -49,7 +48,7 @@ def made(told=None):
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    store.write(tmp_path / "x.h5", {"/labels": [0, 1, 1, 0], **made().content()})
+    writing.write(tmp_path / "x.h5", {"/labels": [0, 1, 1, 0], **made().content()})
     with store.open_h5(tmp_path / "x.h5") as file:
         back = result.read(file, "x.h5")
     assert back.report == Report.of(TOLD)
@@ -76,8 +75,8 @@ def test_a_run_says_which_part_it_could_not_tell():
 
 
 def test_an_older_or_empty_file_tells_what_it_has(tmp_path):
-    store.write(tmp_path / "x.h5", {"/labels": [0, 1]})
-    store.write(tmp_path / "y.h5", {"/labels": [0, 1], "/report": '{"method": "CSP"}'})
+    writing.write(tmp_path / "x.h5", {"/labels": [0, 1]})
+    writing.write(tmp_path / "y.h5", {"/labels": [0, 1], "/report": '{"method": "CSP"}'})
     with store.open_h5(tmp_path / "x.h5") as file:
         assert result.read(file, "x.h5") is None
     with store.open_h5(tmp_path / "y.h5") as file:
@@ -99,7 +98,7 @@ def test_an_older_or_empty_file_tells_what_it_has(tmp_path):
 )
 def test_what_every_reader_counts_on_is_refused_if_it_is_not_so(tmp_path, damage):
     text = json.dumps({**TOLD, **damage})
-    store.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": text})
+    writing.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": text})
     with (
         store.open_h5(tmp_path / "x.h5") as file,
         pytest.raises(InputError, match="damaged: its report are not"),

@@ -6,7 +6,7 @@ import pytest
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
+from mustlink_io.commands.options import PREPARING, PreparingCommand
 from results import labels_of
 
 N = 90

@@ -8,12 +8,12 @@ import pytest
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.batch import arguments, expand, spec
+from mustlink_io.batch import arguments, jobs_file
 from mustlink_io.batch import table as batch_table
 from mustlink_io.batch.run import Item
 from mustlink_io.batch.state import State
 from mustlink_io.commands import cli
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.locks import locked
 
 N = 60
@@ -27,7 +27,7 @@ def data(tmp_path_factory):
     X = rng.normal(size=(N, 3)) + 6 * np.eye(3)[truth]
     np.savez(folder / "set.npz", X=X, y=truth)
     names = np.array([f"n{i}" for i in range(N)], dtype=object)
-    store.write(folder / "set.h5", {"/points": X.astype("f4"), "/labels": truth, "/names": names})
+    writing.write(folder / "set.h5", {"/points": X.astype("f4"), "/labels": truth, "/names": names})
     np.savetxt(folder / "truth.txt", truth, fmt="%d")
     np.savetxt(folder / "wrong.txt", np.roll(truth, 7), fmt="%d")
     return folder
@@ -88,11 +88,11 @@ def test_info_of_an_output_that_is_not_there_yet(mustlink, tmp_path):
 
 def jobs_of(tmp_path, text):
     (tmp_path / "jobs.toml").write_text(text)
-    where = spec.Where(tmp_path / "jobs.toml")
-    file = spec.load(where)
+    where = jobs_file.Where(tmp_path / "jobs.toml")
+    file = jobs_file.load(where)
     commands = cli.cli.commands
     arguments.check_keys(file, where, commands)
-    found = expand.expand(file, where, lambda c, v, k: arguments.fits(commands, c, v, k))
+    found = jobs_file.expand(file, where, lambda c, v, k: arguments.fits(commands, c, v, k))
     return [arguments.check(job, where, commands) for job in found]
 
 

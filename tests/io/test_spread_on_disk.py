@@ -15,7 +15,7 @@ from cases import planted_graph
 from mustlink.cost.method_cost import Given, StoredCost
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def little(monkeypatch):
 def data(tmp_path):
     """A graph of three groups, a table of labels with names, and as many numbers."""
     W, truth = planted_graph(np.random.default_rng(4), 600, 3, inside=0.2, across=0.01)
-    store.write(tmp_path / "graph.h5", graph_content(sp.csr_matrix(W)))
+    writing.write(tmp_path / "graph.h5", graph_content(sp.csr_matrix(W)))
     at = np.random.default_rng(5).choice(600, 30, replace=False)
     names = np.array(["ant", "bee", "cow"])[truth]
     (tmp_path / "few.csv").write_text("\n".join(["node,label", *(f"{i},{names[i]}" for i in at)]))
@@ -92,7 +92,7 @@ def test_memory_that_is_named_holds(tmp_path):
     """A grid of 600 by 500 nodes in less than it takes whole."""
     rows, columns = (sp.diags([1.0, 1.0], [-1, 1], shape=(n, n)) for n in (600, 500))
     W = sp.kron(rows, sp.identity(500)) + sp.kron(sp.identity(600), columns)
-    store.write(tmp_path / "grid.h5", graph_content(W.astype(np.float32).tocsr()))
+    writing.write(tmp_path / "grid.h5", graph_content(W.astype(np.float32).tocsr()))
     known = np.full(300_000, -1)
     known[[0, 299_999, 150_000]] = [0, 1, 1]
     np.save(tmp_path / "few.npy", known)

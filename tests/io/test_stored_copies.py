@@ -9,7 +9,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Silent
 from mustlink_io import formats
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.graph import run_graph
+from mustlink_io.jobs.graph import GraphJob
 from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.run import run
 from mustlink_io.jobs.score import score
@@ -26,7 +26,7 @@ def files(tmp_path):
     points, graph = str(tmp_path / "points.h5"), str(tmp_path / "graph.h5")
     with h5py.File(points, "w") as file:
         file["points"], file["labels"] = X, np.where(np.arange(240) % 8 == 0, y, -1)
-    told = run_graph(points, graph, {}, Silent())
+    told = GraphJob(data=points, output=graph).run(Silent())
     assert told["n_rows"] == 240 > told["n_nodes"] == np.unique(X, axis=0).shape[0]
     return tmp_path, points, graph, X
 

@@ -10,7 +10,7 @@ import pytest
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
-from mustlink_io.jobs.data_shape import shape_of
+from mustlink_io.jobs.on_disk import shape_of
 
 N = 240
 ENDINGS = ("csv", "parquet")

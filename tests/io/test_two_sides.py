@@ -15,7 +15,7 @@ from mustlink.errors import InputError
 from mustlink.scores import network_scores
 from mustlink_io import formats
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 ROWS, COLUMNS, K = 90, 60, 3
 
@@ -46,7 +46,7 @@ def data(tmp_path_factory, planted, circle):
     scipy.io.mmwrite(folder / "words.mtx", M)
     sp.save_npz(folder / "words.npz", M)
     np.save(folder / "words.npy", M.toarray())
-    store.write(folder / "few.h5", {"/labels": np.where(np.arange(ROWS) < 20, rows, -1)})
+    writing.write(folder / "few.h5", {"/labels": np.where(np.arange(ROWS) < 20, rows, -1)})
     coo = M.tocoo()
     lines = [f"{i + 1}\t{j + 1}" for i, j in zip(coo.row, coo.col, strict=True)]
     (folder / "bought.tsv").write_text("\n".join(lines))
@@ -68,7 +68,7 @@ def data(tmp_path_factory, planted, circle):
     (folder / "follows.edges").write_text("\n".join(f"{i} {j}" for i, j in ends))
     (folder / "weighed.edges").write_text("0 1 2\n1 0 3\n1 2 1\n2 1 1\n2 0 1\n0 3 1\n3 3 5\n")
     scipy.io.mmwrite(folder / "follows.mtx", A)
-    store.write(folder / "follows.h5", matrices.graph_content(A))
+    writing.write(folder / "follows.h5", matrices.graph_content(A))
     np.savetxt(folder / "y.txt", y, fmt="%d")
     np.savetxt(folder / "some_y.txt", np.where(np.arange(240) < 30, y, -1), fmt="%d")
     return folder

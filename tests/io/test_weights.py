@@ -10,10 +10,10 @@ import pytest
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.batch import arguments, expand, spec
+from mustlink_io.batch import arguments, jobs_file
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from results import labels_of
 
 N = 90
@@ -27,8 +27,8 @@ def data(tmp_path_factory):
     truth = np.repeat([0, 1, 2], 30)
     X = (rng.normal(size=(N, 3)) + 5 * np.eye(3)[truth]).astype("f4")
     w = rng.integers(1, 4, N).astype(float)
-    store.write(folder / "points.h5", {"/points": X, "/weights": w})
-    store.write(folder / "many.h5", {"/points": np.repeat(X, w.astype(int), axis=0)})
+    writing.write(folder / "points.h5", {"/points": X, "/weights": w})
+    writing.write(folder / "many.h5", {"/points": np.repeat(X, w.astype(int), axis=0)})
     few = np.full(N, -1)
     few[[0, 1, 30, 31, 60, 61]] = truth[[0, 1, 30, 31, 60, 61]]
     np.savetxt(folder / "few.txt", few, fmt="%d")
@@ -125,7 +125,7 @@ def folded(data):
     names = np.array([f"row {i}" for i in range(len(X))], dtype=object)
     content = matrices.graph_content(graph.affinity, {}, graph.weights, graph.rows)
     labels = np.arange(len(X)) % 3
-    store.write(data / "folded.h5", {**content, "/names": names, "/labels": labels})
+    writing.write(data / "folded.h5", {**content, "/names": names, "/labels": labels})
     return graph, names, labels
 
 
@@ -197,8 +197,8 @@ def test_a_jobs_file_takes_both(data, tmp_path):
         (tmp_path / "jobs.toml").write_text(
             f'[[job]]\nname = "one"\ndata = "{data}/points.h5"\nk = 3\noutput = "o.h5"\n{text}\n'
         )
-        where = spec.Where(tmp_path / "jobs.toml")
-        found = expand.expand(spec.load(where), where, lambda *_: True)
+        where = jobs_file.Where(tmp_path / "jobs.toml")
+        found = jobs_file.expand(jobs_file.load(where), where, lambda *_: True)
         return [arguments.check(job, where, cli.cli.commands) for job in found]
 
     ready = jobs(f'weights = "{data}/w.npy"\nedge-weights = "gaussian"')

@@ -21,7 +21,7 @@ from mustlink.neighbours.stored_knn import kept_rows
 from mustlink.observe import Recorder, Unheard
 from mustlink.workspace.shelf import Shelf, digest, in_c_order
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.hdf5 import serialization, work_folder
+from mustlink_io.hdf5 import model_tree, work_folder
 from mustlink_io.jobs import run as running
 from results import labels_of
 
@@ -64,9 +64,9 @@ tree = st.recursive(
 
 def written(value, tmp_path, types=(Leaf, Pair)):
     with h5py.File(tmp_path / "tree.h5", "w") as file:
-        serialization.write_tree(file, "value", value)
+        model_tree.write_tree(file, "value", value)
     with h5py.File(tmp_path / "tree.h5") as file:
-        return serialization.read_tree(file, "value", types)
+        return model_tree.read_tree(file, "value", types)
 
 
 @given(tree)

@@ -15,9 +15,9 @@ from graphs import CLUSTERS, graphs
 from sklearn.metrics import adjusted_rand_score
 
 from mustlink_io.formats.matrices import graph_content
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.jobs.mpi_launch import environment, launcher
+from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 MUSTLINK = [sys.executable, "-m", "mustlink_io"]
@@ -28,7 +28,7 @@ def data(tmp_path_factory):
     """A folder with the graphs in files."""
     folder = tmp_path_factory.mktemp("command")
     for name, W in graphs():
-        store.write(folder / f"{name}.h5", graph_content(W))
+        writing.write(folder / f"{name}.h5", graph_content(W))
     np.save(folder / "ok.npy", np.where(np.arange(4000) < 4, np.arange(4000) % 2, -1))
     return folder
 

@@ -13,7 +13,7 @@ from large_graphs import CLUSTERS, made
 from sklearn.metrics import adjusted_rand_score
 
 from mustlink_io.formats.matrices import graph_content
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def graph(request, tmp_path_factory):
     """Name of a graph, and a folder with it and labels of 300 nodes."""
     folder = tmp_path_factory.mktemp(request.param)
     W, group = made(request.param)
-    store.write(folder / "graph.h5", graph_content(W))
+    writing.write(folder / "graph.h5", graph_content(W))
     rng, few = np.random.default_rng(5), np.full(group.size, -1)
     known = rng.choice(np.flatnonzero(group >= 0), 300, replace=False)
     few[known] = group[known]

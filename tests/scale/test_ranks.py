@@ -33,7 +33,7 @@ from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.workspace import Workspace
-from mustlink_io.jobs.mpi_launch import environment, launcher
+from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import mustlink as ml
 from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, alike, choices, graph, told
-from mustlink_io.jobs.mpi_launch import environment, launcher
+from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 HERE = Path(__file__).parent

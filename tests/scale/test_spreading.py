@@ -9,7 +9,7 @@ import pytest
 from graphs import CLUSTERS, graphs
 from spreading import BELIEVED, WAYS, labels, prior, spread_by
 
-from mustlink_io.jobs.mpi_launch import environment, launcher
+from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import Formulation, Request
 from mustlink.selection.held_out import Choice
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.data_shape import Shape
+from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")

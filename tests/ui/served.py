@@ -14,7 +14,7 @@ import mustlink as ml
 from mustlink_io.ui import opening
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.shown_rows import of_texts
+from mustlink_io.ui.node_view import of_texts
 
 NAMES = ("oak", "elm", "ash", "fir")
 

@@ -5,7 +5,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.ui import coordinates, opening, shown_rows
+from mustlink_io.ui import map_view, node_view, opening
 
 
 def crossings(point, xs, ys):
@@ -27,21 +27,21 @@ def test_a_lasso_takes_what_is_inside(seed):
     m = int(rng.integers(3, 12))
     xs, ys = rng.normal(size=(2, m)) if seed % 4 else np.round(2 * rng.normal(size=(2, m)))
     expected = [at for at, one in enumerate(where.tolist()) if crossings(one, xs, ys)]
-    assert coordinates.inside(where, xs, ys).tolist() == expected
+    assert map_view.inside(where, xs, ys).tolist() == expected
 
 
 def test_no_line_takes_nothing():
     where = np.zeros((5, 2), dtype=np.float32)
     for xs, ys in [([], []), ([0, 1], [0, 1]), ([0, 1, np.nan], [0, 1, 2]), ([0, 1, 2], [0, 1])]:
-        assert not coordinates.inside(where, xs, ys).size
+        assert not map_view.inside(where, xs, ys).size
 
 
 def test_the_nearest_row_is_so_as_one_sees():
     where = np.array([[0, 0], [10, 0.0], [0, 0.05]], dtype=np.float32)
     ranges = (0.0, 100.0), (0.0, 0.1)
-    assert coordinates.nearest(where, 4.0, 0.0, ranges) == 0
-    assert coordinates.nearest(where, 4.0, 0.03, ranges) == 2
-    assert coordinates.nearest(where, 9.0, 0.0, ranges) == 1
+    assert map_view.nearest(where, 4.0, 0.0, ranges) == 0
+    assert map_view.nearest(where, 4.0, 0.03, ranges) == 2
+    assert map_view.nearest(where, 9.0, 0.0, ranges) == 1
 
 
 def clusters(d, k=4, n=200):
@@ -54,7 +54,7 @@ def clusters(d, k=4, n=200):
 def test_clusters_lie_apart_on_the_map(d):
     X, truth = clusters(d)
     est = ml.CSP(n_clusters=4, random_state=0).fit(X, np.where(np.arange(200) < 8, truth, -1))
-    where = coordinates.flat(est)
+    where = map_view.flat(est)
     assert where.shape == (200, 2)
     assert where.dtype == np.float32
     means = np.array([where[est.labels_ == one].mean(axis=0) for one in np.unique(est.labels_)])
@@ -68,18 +68,18 @@ def test_points_of_two_columns_and_given_coordinates_stay():
     X, truth = clusters(2)
     y = np.where(np.arange(200) < 8, truth, -1)
     est = ml.CSP(n_clusters=4, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(coordinates.flat(est), X.astype(np.float32))
-    np.testing.assert_array_equal(coordinates.flat(est, -X), -X.astype(np.float32))
+    np.testing.assert_array_equal(map_view.flat(est), X.astype(np.float32))
+    np.testing.assert_array_equal(map_view.flat(est, -X), -X.astype(np.float32))
     for wrong in (X[:-1], X[:, :1], X.astype(str), np.where(X > 0, X, np.nan)):
         with pytest.raises(InputError, match="map"):
-            coordinates.flat(est, wrong)
+            map_view.flat(est, wrong)
 
 
 def test_a_graph_has_a_map_of_its_embedding():
     X, truth = clusters(3)
     graph = ml.knn_graph(X, n_neighbors=10)
     est = ml.CSP(n_clusters=4, affinity="precomputed", random_state=0)
-    where = coordinates.flat(est.fit(graph, np.where(np.arange(200) < 8, truth, -1)))
+    where = map_view.flat(est.fit(graph, np.where(np.arange(200) < 8, truth, -1)))
     assert np.isfinite(where).all()
     assert np.ptp(where, axis=0).min() > 0
 
@@ -91,11 +91,11 @@ def test_a_graph_that_has_no_embedding_of_two_columns_has_a_map(method):
     options = {"n_clusters": 2} if method == "CSP" else {}
     est = getattr(ml, method)(affinity="precomputed", random_state=0, **options)
     est.fit(graph, np.where(np.arange(200) < 8, truth, -1))
-    where = coordinates.flat(est)
+    where = map_view.flat(est)
     assert np.isfinite(where).all()
     assert (np.ptp(where, axis=0) > 0).all()
     assert np.linalg.matrix_rank(where - where.mean(axis=0), tol=1e-3) == 2
-    np.testing.assert_array_equal(where, coordinates.flat(est))
+    np.testing.assert_array_equal(where, map_view.flat(est))
 
 
 def test_what_is_named_is_looked_at_before_a_fit(tmp_path, monkeypatch):
@@ -112,35 +112,35 @@ def test_what_is_named_is_looked_at_before_a_fit(tmp_path, monkeypatch):
 def test_the_first_window_leaves_outliers_out():
     where = np.random.default_rng(0).normal(size=(5000, 2)).astype(np.float32)
     where[0] = 1e6
-    (x0, x1), (y0, y1) = coordinates.window(where)
+    (x0, x1), (y0, y1) = map_view.window(where)
     assert -6 < x0 < -2 < 2 < x1 < 6
     assert -6 < y0 < -2 < 2 < y1 < 6
-    (x0, x1), _ = coordinates.window(np.zeros((3, 2), dtype=np.float32))
+    (x0, x1), _ = map_view.window(np.zeros((3, 2), dtype=np.float32))
     assert x0 < 0 < x1
 
 
 def test_texts_are_words_and_no_code():
-    told = shown_rows.of_texts(["<script>alert(1)</script>", b"a & b", "x" * 9000])
+    told = node_view.of_texts(["<script>alert(1)</script>", b"a & b", "x" * 9000])
     assert "<script>" not in told(0)
     assert "a &amp; b" in told(1)
     assert len(told(2)) < 3000
 
 
 def test_rows_have_the_names_of_their_columns():
-    told = shown_rows.of_rows(np.array([[1.5, 2.0], [3.0, 4.25]]), ["<b>weight", "height"])
+    told = node_view.of_rows(np.array([[1.5, 2.0], [3.0, 4.25]]), ["<b>weight", "height"])
     assert "&lt;b&gt;weight" in told(1)
     assert "4.25" in told(1)
 
 
 def test_arrays_are_shown_as_what_they_are(tmp_path):
     images = np.random.default_rng(0).random((4, 5, 6))
-    assert "data:image/png;base64," in shown_rows.of_array(images, 4, "here")(2)
-    assert "<table>" in shown_rows.of_array(images[..., 0], 4, "here")(2)
-    assert "fir" in shown_rows.of_array(np.array(["oak", "elm", "ash", "fir"]), 4, "here")(3)
+    assert "data:image/png;base64," in node_view.of_array(images, 4, "here")(2)
+    assert "<table>" in node_view.of_array(images[..., 0], 4, "here")(2)
+    assert "fir" in node_view.of_array(np.array(["oak", "elm", "ash", "fir"]), 4, "here")(3)
     with pytest.raises(InputError, match="but there are 5 rows"):
-        shown_rows.of_array(images, 5, "here")
+        node_view.of_array(images, 5, "here")
     with pytest.raises(InputError, match="text or numbers"):
-        shown_rows.of_array(images.astype(complex), 4, "here")
+        node_view.of_array(images.astype(complex), 4, "here")
 
 
 def test_a_folder_has_a_picture_for_each_row(tmp_path):
@@ -148,6 +148,6 @@ def test_a_folder_has_a_picture_for_each_row(tmp_path):
 
     for name in ("b.png", "a.png", "note.txt"):
         save_image(np.zeros((4, 4, 3), dtype=np.uint8), tmp_path / name)
-    assert "a.png" in shown_rows.of_folder(tmp_path, 2)(0)
+    assert "a.png" in node_view.of_folder(tmp_path, 2)(0)
     with pytest.raises(InputError, match="2 pictures"):
-        shown_rows.of_folder(tmp_path, 3)
+        node_view.of_folder(tmp_path, 3)

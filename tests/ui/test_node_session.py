@@ -9,9 +9,8 @@ import pytest
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.ui.journal import Answer, Journal
-from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.node_session import NodeSession, classes_of
 from mustlink_io.ui.opening import check_same, shown
-from mustlink_io.ui.said_of_clusters import classes_of
 
 
 def blobs(n=240, k=4, seed=0):

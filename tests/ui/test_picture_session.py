@@ -8,7 +8,7 @@ import pytest
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats.photographs import load_grey, load_strokes, save_image
-from mustlink_io.ui.picture_session import ERASE, PictureSession
+from mustlink_io.ui.picture_view import ERASE, PictureSession
 
 H, W = 60, 80
 

@@ -16,7 +16,7 @@ from mustlink.cost.neighbour_graph import cell_layout
 from mustlink.neighbours.cell_search import cell_lists
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink_io.commands import cli
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import writing
 from mustlink_io.workers import dask_cluster
 
 RANDOM_MOMENTS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
@@ -27,7 +27,7 @@ def points(tmp_path):
     """A file of points."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6000, 8)) + 4 * rng.integers(3, size=(6000, 1))
-    store.write(tmp_path / "points.h5", {"/points": X.astype(np.float32)})
+    writing.write(tmp_path / "points.h5", {"/points": X.astype(np.float32)})
     return tmp_path / "points.h5"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from mustlink_io.batch import children
 from mustlink_io.commands import cli
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import store, writing
 
 RANDOM_MOMENTS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
 SECONDS = 0.3  # of a job
@@ -48,7 +48,7 @@ output = "out-{seed}.h5"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with points, a file of five jobs and what they do; the working directory."""
-    store.write(tmp_path / "points.h5", {"/points": np.arange(12.0).reshape(6, 2)})
+    writing.write(tmp_path / "points.h5", {"/points": np.arange(12.0).reshape(6, 2)})
     (tmp_path / "jobs.toml").write_text(JOBS)
     (tmp_path / "child.py").write_text(CHILD)
     (tmp_path / "seconds.txt").write_text(str(SECONDS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,21 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.batch.expand import TRUTH, JobSpec, one_spelling
-from mustlink_io.batch.spec import COMMANDS, JobsFile, Scalar, Where, did_you_mean
-from mustlink_io.batch.templates import FILES
-from mustlink_io.hdf5 import store
-from mustlink_io.jobs.cluster import ClusterJob, usual_method
+from mustlink_io.batch.jobs_file import (
+    COMMANDS,
+    FILES,
+    TRUTH,
+    JobsFile,
+    JobSpec,
+    Scalar,
+    Where,
+    did_you_mean,
+    one_spelling,
+)
+from mustlink_io.hdf5 import store, writing
+from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import steps_of
-from mustlink_io.jobs.propagate import PropagateJob, usual_methods
+from mustlink_io.jobs.propagate import PropagateJob
 
 Commands = Mapping[str, click.Command]
 
@@ -28,7 +34,7 @@ WAYS = ("memory", "threads", "resume")  # what was done within other limits stil
 # Jobs never write their inputs, are what workers run, and are one process each.
 _BATCH_GIVES = {"help", "json", "quiet", "fresh", "in-place", "workers", "scheduler", "ranks"}
 _SHORT = {"n_clusters": "k", "method": "method", "output": "output"}  # options without a long name
-_KNOWN = ("labels", "constraints", "soft-labels")  # beside the data
+_NOT_OF_JOBS = ("quiet", "as_json", "workers", "scheduler", "ranks")
 _KINDS: dict[str, type[Job]] = {"cluster": ClusterJob, "propagate": PropagateJob}
 
 
@@ -146,7 +152,8 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
     if command not in _KINDS:
         return True
     kind = _KINDS[command]
-    method = kind.methods.get(str(values.get("method") or _usual(commands[command], values)))
+    given = {name.replace("-", "_"): value for name, value in values.items()}
+    method = kind.methods.get(str(values.get("method") or kind.usual(given)["method"]))
     if method is None:
         return True  # an error that the command line tells better
     if key in ("labels", "constraints"):
@@ -158,13 +165,6 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
     name = str(known[key].name)
     own = {name for one in kind.methods.values() for name in one.options}
     return name not in own or name in kind.common | method.options
-
-
-def _usual(command: click.Command, values: Mapping[str, Any]) -> str:
-    """The method that the command takes when none is given."""
-    if command.name == "propagate":
-        return usual_methods(values.get("prior"))["method"]
-    return usual_method(*(values.get(key) for key in _KNOWN))
 
 
 def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
@@ -235,21 +235,10 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
 
     For `graph`, the cut of its graph stands in: the plan is that of a little more than is done.
     """
-    kind = _KINDS.get(command, ClusterJob)
-    fields = {field.name for field in dataclasses.fields(kind)} - {"params"}
-    options = kind.common.union(*(method.options for method in kind.methods.values()))
-    given = {name: value for name, value in params.items() if value is not None}
-    steps = steps_of(given)
-    direct = {name: value for name, value in given.items() if name in fields}
-    own = {n: v for n, v in given.items() if n in options and n not in fields}
+    given = {name: value for name, value in params.items() if name not in _NOT_OF_JOBS}
     if command == "graph":
-        direct.update(method="ncut", n_clusters=2)
-    if command == "cluster" and "method" not in direct:
-        known = (direct.get(key.replace("-", "_")) for key in _KNOWN)
-        direct["method"] = usual_method(*known)
-    if command == "propagate" and "method" not in direct:
-        direct |= usual_methods(direct.get("prior"))
-    return kind(**direct, steps=steps, params=own)
+        given |= {"method": "ncut", "n_clusters": 2}
+    return _KINDS.get(command, ClusterJob).of(given)
 
 
 def _check_files(ready: Ready, where: Where) -> None:
@@ -265,10 +254,10 @@ def _check_files(ready: Ready, where: Where) -> None:
     folder = ready.output.parent
     try:
         if folder.is_dir():
-            store.check_output(ready.output, ready.inputs)
+            writing.check_output(ready.output, ready.inputs)
             return
         while not folder.exists():
             folder = folder.parent
-        store.check_output(folder / f".{ready.output.name[:100]}")  # made when the job starts
+        writing.check_output(folder / f".{ready.output.name[:100]}")  # made when the job starts
     except InputError as error:
         raise where.wrong(ready.spec.name, "output", str(error)) from error

@@ -1,31 +1,144 @@
-"""The batch itself: admits jobs, runs them as child processes, remembers how they went."""
+"""The batch itself: admits jobs within a budget, runs them, remembers how they went."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from mustlink.cost.process_memory import cores
+from mustlink.cost.process_memory import cores, size_text
 from mustlink.cost.rates import measured_speed
+from mustlink.errors import InputError
 from mustlink_io import system
-from mustlink_io.batch import admission
-from mustlink_io.batch.admission import Estimate
 from mustlink_io.batch.arguments import Ready, argument_list
 from mustlink_io.batch.children import Child, Running, stop
-from mustlink_io.batch.live import Snapshot, View
-from mustlink_io.batch.resume import finished, stamps, standing
-from mustlink_io.batch.spec import Where
-from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now, version
+from mustlink_io.batch.jobs_file import Where
+from mustlink_io.batch.state import (
+    LOG,
+    PART,
+    RESULT,
+    State,
+    Status,
+    finished,
+    key,
+    now,
+    stamps,
+    standing,
+    version,
+)
+from mustlink_io.jobs.planning import Plan, plan_job
+from mustlink_io.terminal.console import clock, size
+
+MARGIN = 1.2  # of an estimate: what it may be off by
+_GRAIN = 10**6  # shares are whole megabytes
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The plan of a job, the memory it is admitted with, or why it is not."""
+
+    plan: Plan | None = None
+    share: int | None = None
+    refused: str | None = None
+
+
+def admission(ready: Ready, budget: int | None, speed: float) -> Admission:
+    """Plan a job for the memory it may have: its own, within the budget of the batch."""
+    own = ready.job.memory
+    most = min((size for size in (own, budget) if size is not None), default=None)
+    plan = None
+    try:
+        plan = plan_job(replace(ready.job, memory=most), speed=speed)
+        return Admission(plan, None if most is None else share(plan, most))
+    except InputError as error:
+        return Admission(plan, None, str(error))
+    except Exception as error:  # a hostile file must not stop the other jobs
+        return Admission(plan, None, f"plan: {type(error).__name__}: {error}")
+
+
+def share(plan: Plan, most: int) -> int:
+    """Return the memory that a job is admitted with: its plan, a fifth more, at most `most`.
+
+    Raises InputError when no plan fits.
+    """
+    if plan.least > most:
+        raise InputError(
+            f"memory: needs at least {size_text(plan.least, up=True)} by its plan, but at "
+            f"most {size_text(most)} are allowed; raise --memory or the job's own memory"
+        )
+    enough = max(int(plan.peak_bytes * MARGIN), plan.least)  # less the job would refuse
+    wanted = -(-enough // _GRAIN) * _GRAIN
+    return min(wanted, most)
+
+
+def admit(
+    waiting: Sequence[int],
+    running: Sequence[int],
+    shares: Mapping[int, int],
+    budget: int | None,
+    workers: int,
+) -> int | None:
+    """Return the job to start now, or None; jobs are numbers in the order of the file.
+
+    The first that waits is started as soon as its share fits beside those that run. Until then a
+    later one may overtake it, but only where all that overtook it leave room for its share: it
+    waits for jobs that ran when it came to be the first and for no other, so that nothing starves.
+    """
+    if not waiting or len(running) >= workers:
+        return None
+    first, *others = waiting
+    if budget is None:
+        return first
+    used = sum(shares[job] for job in running)
+    if used + shares[first] <= budget:
+        return first
+    overtook = sum(shares[job] for job in running if job > first)
+    for job in others:
+        fits = used + shares[job] <= budget
+        if fits and overtook + shares[job] + shares[first] <= budget:
+            return job
+    return None
+
+
+class View:
+    """A line on stderr for every event, nothing where it is `quiet`."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def note(self, words: str) -> None:
+        """Write a remark."""
+        self._write(f"note: {words}")
+
+    def started(self, name: str, plan: Plan | None) -> None:
+        """Write that a job began, and what it is expected to take."""
+        expected = ""
+        if plan is not None:
+            expected = f", {clock(plan.seconds)} and {size(plan.peak_bytes)} expected"
+        self._write(f"{name}: started{expected}")
+
+    def ended(self, status: Status) -> None:
+        """Write how a job ended."""
+        told = f"{status.phase}: {status.error}" if status.error else str(status.phase)
+        if status.phase == "done":
+            told = f"done, {clock(status.seconds or 0.0)}, {size(status.peak_bytes or 0)}"
+        self._write(f"{status.name}: {told}")
+
+    def _write(self, line: str) -> None:
+        if not self._quiet:
+            sys.stderr.write(f"  {line}\n")
+            sys.stderr.flush()
+
 
 Phase = Literal["waiting", "running", "done", "failed", "interrupted"]
 Begin = Callable[[Sequence[str], Path, Path, int | None], Running]
 GRACE = 10.0  # seconds from SIGTERM to SIGKILL
-_POLL, _LOOK = 0.05, 0.5  # seconds
+_POLL = 0.05  # seconds
 
 
 @dataclass(frozen=True)
@@ -49,7 +162,7 @@ class Item:
     phase: Phase = "waiting"
     status: Status | None = None
     before: bool = False
-    plan: Estimate | None = None
+    plan: Plan | None = None
     memory: int | None = None
     child: Running | None = None
 
@@ -115,8 +228,7 @@ class Batch:
         speed = measured_speed()
         for item in self.items:
             if item.phase == "waiting" and not self._signals:
-                self._view.refresh(self._snapshot(f"planning {item.name}"))
-                found = admission.admission(item.ready, self._limits.memory, speed)
+                found = admission(item.ready, self._limits.memory, speed)
                 item.plan, item.memory = found.plan, found.share
                 if found.refused is not None:
                     self._refuse(item, found.refused)
@@ -127,29 +239,22 @@ class Batch:
         self._end(item, status.model_copy(update={"phase": "failed", "error": error}), True)
 
     def _loop(self, lock: int | None, fresh: bool) -> None:
-        looked = 0.0
         while not self._signals:
             self._admit(lock, fresh)
             running = [item for item in self.items if item.phase == "running"]
             if not running:
                 return
-            if time.monotonic() - looked >= _LOOK:
-                looked = time.monotonic()
-                self._view.refresh(self._snapshot())
             for item in running:
                 if item.child is not None and item.child.poll():
                     self._judge(item, item.child)
             time.sleep(_POLL)
 
     def _admit(self, lock: int | None, fresh: bool) -> None:
-        """Start whatever may run now."""
         while True:
             waiting = [at for at, item in enumerate(self.items) if item.phase == "waiting"]
             running = [at for at, item in enumerate(self.items) if item.phase == "running"]
             shares = {at: self.items[at].memory or 0 for at in (*waiting, *running)}
-            chosen = admission.admit(
-                waiting, running, shares, self._limits.memory, self._limits.workers
-            )
+            chosen = admit(waiting, running, shares, self._limits.memory, self._limits.workers)
             if chosen is None or self._signals:
                 return
             self._start(self.items[chosen], lock, fresh)
@@ -196,7 +301,6 @@ class Batch:
         )
 
     def _judge(self, item: Item, child: Running, stopping: bool = False) -> None:
-        """Decide how a child that ended went."""
         assert item.status is not None
         status = item.status.model_copy(
             update={
@@ -236,18 +340,6 @@ class Batch:
         for item in self.items:
             if item.child is not None:
                 self._judge(item, item.child, stopping=True)
-
-    def _snapshot(self, doing: str = "") -> Snapshot:
-        running = [
-            (item.name, child.last_line(), child.seconds, child.resident_bytes())
-            for item in self.items
-            if (child := item.child) is not None
-        ]
-        counts: dict[str, int] = {}
-        for item in self.items:
-            counts[item.phase] = counts.get(item.phase, 0) + 1
-        admitted = sum(item.memory or 0 for item in self.items if item.phase == "running")
-        return Snapshot(counts, running, admitted, self._limits.memory, doing)
 
 
 @contextlib.contextmanager

@@ -14,10 +14,10 @@ import numpy as np
 from mustlink.errors import InputError
 from mustlink_io.batch.run import Item
 from mustlink_io.batch.state import State
-from mustlink_io.hdf5 import store
-from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.result import Report
-from mustlink_io.jobs.provenance import versions
+from mustlink_io.hdf5.writing import to_json
+from mustlink_io.jobs.diagnostics import versions
 from mustlink_io.jobs.score import score
 from mustlink_io.terminal.console import clock, size, stdout_console, table
 
@@ -92,7 +92,7 @@ def check_summary(path: str | Path, others: Sequence[Path]) -> None:
     """Raise InputError unless a summary can be written; `others` are files it must not replace."""
     if Path(path).suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: unknown ending; a summary is {', '.join(ENDINGS)}")
-    store.check_output(path, others)
+    writing.check_output(path, others)
 
 
 def write(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -103,10 +103,10 @@ def write(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     suffix, names = Path(path).suffix.lower(), columns(rows)
     if suffix not in (".csv", ".json"):
-        with store.create_h5(path) as file:
+        with writing.create_h5(path) as file:
             _write_h5(file, names, rows)
         return
-    with store.atomic(path) as temporary:
+    with writing.atomic(path) as temporary:
         if suffix == ".json":
             temporary.write_text(to_json({"jobs": rows, "versions": versions()}) + "\n", "utf-8")
         else:

@@ -1,1 +1,1 @@
-"""The verbs of the `mustlink` command, a file each, and what they share."""
+"""The verbs of the `mustlink` command and what they share."""

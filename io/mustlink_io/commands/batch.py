@@ -16,8 +16,8 @@ from mustlink_io.commands.options import JSON, QUIET, memory_size
 
 if TYPE_CHECKING:
     from mustlink_io.batch.arguments import Ready
-    from mustlink_io.batch.run import Begin, Item, Limits
-    from mustlink_io.batch.spec import Settings, Where
+    from mustlink_io.batch.jobs_file import Settings
+    from mustlink_io.batch.run import Begin, Limits
     from mustlink_io.batch.state import State
 
 SOME_FAILED = 1
@@ -80,13 +80,17 @@ def batch(
     are not, or with --dry-run could not; 2: the file is wrong and nothing ran; 130: interrupted.
     """
     from mustlink_io.batch.arguments import check, check_keys, fits
-    from mustlink_io.batch.expand import expand
-    from mustlink_io.batch.spec import Where, load
+    from mustlink_io.batch.jobs_file import Where, expand, load
+    from mustlink_io.batch.run import Batch, View
     from mustlink_io.batch.state import State
-    from mustlink_io.batch.table import check_summary
+    from mustlink_io.batch.table import check_summary, row, show, write
     from mustlink_io.hdf5.locks import locked
+    from mustlink_io.terminal.console import emit
 
-    _check_flags(given)
+    if given["resume"] and given["fresh"]:
+        raise InputError("--resume goes on, --fresh begins again; give one of them")
+    if given["retry_failed"] and not given["resume"]:
+        raise InputError("--retry-failed: give --resume as well")
     where = Where(Path(jobs))
     group = context.find_root().command
     commands = group.commands if isinstance(group, click.Group) else {}
@@ -110,16 +114,28 @@ def batch(
     ):
         folder.open(where.file)
         _check_used(folder, given["resume"], given["fresh"])
-        code = _run(ready, where, folder, limits, begin, lock, {**given, "summary": summary},
-                    quiet=quiet, as_json=as_json)  # fmt: skip
-    context.exit(code)
-
-
-def _check_flags(given: dict[str, Any]) -> None:
-    if given["resume"] and given["fresh"]:
-        raise InputError("--resume goes on, --fresh begins again; give one of them")
-    if given["retry_failed"] and not given["resume"]:
-        raise InputError("--retry-failed: give --resume as well")
+        view = View(quiet)
+        running = Batch(ready, where, folder, limits, view, begin)
+        if given["resume"]:
+            running.look_back(given["retry_failed"])
+        before = sum(item.before for item in running.items)
+        if before:
+            view.note(f"{before} of {len(ready)} jobs have ended in an earlier run")
+        running.run(lock, fresh=given["fresh"])
+        rows = [row(item, folder) for item in running.items]
+        if summary:
+            write(summary, rows)
+    told = {
+        "file": str(where.file),
+        "state": str(folder.folder),
+        "counts": dict(Counter(item.phase for item in running.items)),
+        "ended_before": before,
+        "jobs": rows,
+    }
+    emit(told, as_json, show)
+    if running.stopped_by is not None:
+        context.exit(128 + running.stopped_by)
+    context.exit(0 if all(item.phase == "done" for item in running.items) else SOME_FAILED)
 
 
 def _limits(given: dict[str, Any], settings: Settings) -> Limits:
@@ -144,7 +160,7 @@ def _beginning(scheduler: str | None, limits: Limits) -> Iterator[tuple[Limits, 
     if scheduler is None:
         yield limits, Child
         return
-    from mustlink_io.batch.remote import Task
+    from mustlink_io.batch.children import Task
     from mustlink_io.workers.dask_cluster import client_of, threads_of
 
     with client_of(limits.workers, scheduler) as client:
@@ -169,61 +185,14 @@ def _check_used(state: State, resume: bool, fresh: bool) -> None:
         )
 
 
-def _run(
-    ready: Sequence[Ready],
-    where: Where,
-    state: State,
-    limits: Limits,
-    begin: Begin,
-    lock: int | None,
-    given: dict[str, Any],
-    *,
-    quiet: bool,
-    as_json: bool,
-) -> int:
-    """Run, sum up, and return the exit code."""
-    from mustlink_io.batch.live import viewing
-    from mustlink_io.batch.run import Batch
-    from mustlink_io.batch.table import row, show, write
-    from mustlink_io.terminal.summary import emit
-
-    with viewing(quiet) as view:
-        batch = Batch(ready, where, state, limits, view, begin)
-        if given["resume"]:
-            batch.look_back(given["retry_failed"])
-        before = sum(item.before for item in batch.items)
-        if before:
-            view.note(f"{before} of {len(batch.items)} jobs have ended in an earlier run")
-        batch.run(lock, fresh=given["fresh"])
-    rows = [row(item, state) for item in batch.items]
-    if given["summary"]:
-        write(given["summary"], rows)
-    result = {
-        "file": str(where.file),
-        "state": str(state.folder),
-        "counts": dict(Counter(item.phase for item in batch.items)),
-        "ended_before": before,
-        "jobs": rows,
-    }
-    emit(result, as_json, show)
-    return _exit_code(batch.items, batch.stopped_by)
-
-
-def _exit_code(items: Sequence[Item], stopped_by: int | None) -> int:
-    if stopped_by is not None:
-        return 128 + stopped_by
-    return 0 if all(item.phase == "done" for item in items) else SOME_FAILED
-
-
 def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
     """Show the jobs with their plans; a plan that cannot be made is told in its place.
 
     Returns 1 if there is one, else 0.
     """
     from mustlink.cost.rates import measured_speed
-    from mustlink_io.batch.admission import admission
-    from mustlink_io.terminal.console import clock, size, stdout_console, table
-    from mustlink_io.terminal.summary import emit
+    from mustlink_io.batch.run import admission
+    from mustlink_io.terminal.console import clock, emit, size, stdout_console, table
 
     rows: list[dict[str, Any]] = []
     speed = measured_speed()

@@ -8,6 +8,7 @@ Heavy modules are imported inside the commands, so that `--help` answers at once
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import signal
 import sys
 import time
@@ -18,23 +19,33 @@ import click
 
 from mustlink.cost.process_memory import return_large_blocks
 from mustlink.errors import InputError, MustlinkError
-from mustlink_io.commands.answer import answer
-from mustlink_io.commands.ask import ask
+from mustlink_io.commands.answers import answer, ask, ui
 from mustlink_io.commands.batch import batch
-from mustlink_io.commands.clean import clean
-from mustlink_io.commands.cluster import cluster
-from mustlink_io.commands.convert import convert
-from mustlink_io.commands.cut import cut
-from mustlink_io.commands.demo import demo
-from mustlink_io.commands.graph import graph
-from mustlink_io.commands.info import info
-from mustlink_io.commands.interrupts import end_at_second_interrupt
-from mustlink_io.commands.plan import plan
-from mustlink_io.commands.propagate import propagate
-from mustlink_io.commands.report import report
-from mustlink_io.commands.score import score
-from mustlink_io.commands.suggest import suggest
-from mustlink_io.commands.ui import ui
+from mustlink_io.commands.convert import convert, graph
+from mustlink_io.commands.cut import cut, demo
+from mustlink_io.commands.fits import cluster, plan, propagate
+from mustlink_io.commands.info import clean, info
+from mustlink_io.commands.judge import report, score, suggest
+
+_IGNORE = 1  # SIG_IGN
+
+
+def end_at_second_interrupt() -> None:
+    """Let a second SIGINT end this process at once; the first raises KeyboardInterrupt as ever.
+
+    Has no effect where SIGINT is ignored (nohup) or handled by others, in another thread than the
+    main one, and where the C library does not have `sysv_signal`: there both wait for Python.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    with contextlib.suppress(OSError, AttributeError, TypeError, ValueError):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ValueError in another thread
+        library = ctypes.CDLL(None)
+        once, always = library.sysv_signal, library.signal
+        for function in (once, always):
+            function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+        once(signal.SIGINT, always(signal.SIGINT, _IGNORE))  # Python's own handler, in C
+
 
 FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 _SETTINGS = {"help_option_names": ["-h", "--help"]}

@@ -1,4 +1,4 @@
-"""`mustlink convert`: its arguments and its help."""
+"""`mustlink graph` and `convert`: data become graphs, and other formats."""
 
 from __future__ import annotations
 
@@ -9,21 +9,114 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mustlink_io.commands.options import (
+    COLUMN_STEPS,
+    EDGE_WEIGHTS,
     IN_PLACE,
     JSON,
     KEY,
+    MEMORY,
+    METRIC,
+    NEIGHBORS,
     OVERWRITE,
+    PREPARING,
     QUIET,
+    SCHEDULER,
+    SEED,
+    THREADS,
+    TIME,
+    WEIGHTS,
+    WORKERS,
+    PreparingCommand,
     memory_size,
     output_of,
+    program_began,
     several,
 )
-from mustlink_io.commands.preparing_options import COLUMN_STEPS, PreparingCommand
 from mustlink_io.hdf5.file_names import USUAL
 from mustlink_io.jobs.methods import steps_of
+from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
 
 if TYPE_CHECKING:
     from mustlink.preparation.request import Preparation
+
+
+@click.command(cls=PreparingCommand, short_help="Points, or a picture's pixels, to a graph.")
+@click.argument("data")
+@click.option("-o", "output", required=True, help="HDF5 file to write.")
+@several(WEIGHTS, *PREPARING)
+@NEIGHBORS
+@METRIC
+@EDGE_WEIGHTS
+@SEED
+@THREADS
+@MEMORY
+@TIME
+@WORKERS
+@SCHEDULER
+@QUIET
+@JSON
+def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
+    """Join points with their nearest neighbours; print degree, components, recall.
+
+    Of a picture, pixels with those around them and those that look alike; labels of pixels may then
+    be an array (height, width), and `mustlink report` draws the segments.
+
+    \b
+      mustlink graph points.h5 -o graph.h5 --neighbors 20
+      mustlink graph points.h5 -o graph.h5 --memory 2GB
+      mustlink graph points.h5 -o graph.h5 --workers 4
+      mustlink graph edges.tsv -o graph.h5         check and convert a graph
+      mustlink graph photo.png -o photo.h5         pixels, row by row (.jpg, too)
+      mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
+    """
+    from mustlink_io.jobs.graph import GraphJob
+    from mustlink_io.jobs.methods import steps_of
+    from mustlink_io.terminal.progress import observing
+    from mustlink_io.workers.dask_cluster import executor_of
+
+    limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
+    weights = params.pop("sample_weight")
+    where = params.pop("workers"), params.pop("scheduler")
+    steps = steps_of(params)
+    given = {name: value for name, value in params.items() if value is not None}
+    files: Any = {"data": data, "output": output, "weights": weights, "began": program_began()}
+    with observing(quiet) as observer, executor_of(*where) as executor:
+        job = GraphJob(**files, **limits, params=given, steps=steps, executor=executor)
+        result = job.run(observer)
+    emit(result, as_json, show_graph)
+
+
+def show_graph(result: Mapping[str, Any]) -> None:
+    """Print the health of a graph."""
+    console = stdout_console()
+    info = result["info"]
+    recall = info.get("recall")
+    parts = result["largest_components"]
+    largest = ", ".join(f"{count:,}" for count in parts)
+    more = ", …" if result["n_components"] > len(parts) else ""
+    spread = [
+        (name, *(values[key] for key in ("least", "median", "mean", "most")))
+        for name, values in (
+            ("neighbours", result["neighbours"]),
+            ("degree (sum of weights)", result["degree"]),
+        )
+    ]
+    table(console, ("", "least", "median", "mean", "most"), spread)
+    sample = (
+        f"{recall:.4f}, measured on {info.get('recall_sample', 0):,} points" if recall else None
+    )
+    facts(
+        console,
+        [
+            ("nodes, edges", f"{result['n_nodes']:,}, {result['n_edges']:,}"),
+            ("components", f"{result['n_components']:,} (largest: {largest}{more})"),
+            ("joined by bridges", info.get("n_bridges") or None),
+            ("isolated nodes", result["isolated"] or None),
+            ("recall of neighbours", sample),
+            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("written", result["output"]),
+        ],
+    )
 
 
 @click.command(
@@ -77,7 +170,7 @@ def convert(
     obsm/X_KEY and the parameters as uns/KEY; what is there under the name is replaced only if
     mustlink wrote it, or with --overwrite. Into .graphml they go as the node attribute KEY.
     """
-    from mustlink_io.terminal.summary import emit
+    from mustlink_io.terminal.console import emit
 
     if out is not None and output is not None:
         raise click.UsageError("OUT is given twice; leave out -o")
@@ -125,7 +218,6 @@ def _convert_into(
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    """Print what was written."""
     from mustlink_io.terminal.console import facts, size, stdout_console
 
     sizes = " x ".join(f"{part:,}" for part in result["shape"])

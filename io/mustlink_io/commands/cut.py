@@ -1,4 +1,4 @@
-"""`mustlink cut`: its arguments, its help, and how a cut looks on a terminal."""
+"""`mustlink cut` and `demo`: a photograph or a stack, along strokes or by itself."""
 
 from __future__ import annotations
 
@@ -8,22 +8,9 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_count
-from mustlink_io.terminal.console import stdout_console, table
+from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_count, numbers
+from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
 from mustlink_io.terminal.progress import observing
-from mustlink_io.terminal.summary import emit
-
-
-def spacing(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[float, ...] | None:
-    """Numbers behind a list such as 3,1,1."""
-    if value is None:
-        return None
-    try:
-        return tuple(float(word) for word in value.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers, such as 3,1,1") from None
 
 
 @click.command(short_help="A photograph, cut along painted strokes or by itself.")
@@ -48,7 +35,7 @@ def spacing(
 )
 @click.option(
     "--spacing",
-    callback=spacing,
+    callback=numbers("numbers, such as 3,1,1"),
     metavar="LIST",
     help="With --strokes: size of a voxel along slices, rows and columns, such as 3,1,1.",
 )
@@ -61,7 +48,7 @@ def cut(
     strokes: str | None,
     n_clusters: int | str,
     output: str,
-    spacing: tuple[float, ...] | None,
+    spacing: list[float] | None,
     random_state: int | None,
     threads: int | None,
     quiet: bool,
@@ -102,7 +89,7 @@ def cut(
             strokes,
             output,
             n_clusters=n_clusters,
-            spacing=spacing,
+            spacing=None if spacing is None else tuple(spacing),
             random_state=random_state or 0,
             n_jobs=threads,
             observer=observer,
@@ -139,3 +126,40 @@ def show_parts(result: Mapping[str, Any]) -> None:
     count = result["n_clusters"]
     click.echo(f"{count} part{'s' * (count != 1)}: {result['why']}")
     click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")
+
+
+@click.command(short_help="A photograph, cut along strokes.")
+@click.option("-o", "out_dir", default="demo-out", show_default=True, help="Folder to write to.")
+@QUIET
+@JSON
+def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
+    """Cut a photograph along strokes that ship with mustlink, as `mustlink cut` does.
+
+    The strokes are put beside it as strokes.png: paint on them in any editor, and run it again.
+    """
+    from mustlink_io.jobs.cut import demo as run_demo
+
+    with observing(quiet) as observer:
+        result = run_demo(out_dir, observer)
+    emit(result, as_json, show_demo)
+
+
+def show_demo(result: Mapping[str, Any]) -> None:
+    """Print what `mustlink demo` did."""
+    classes, pixels = result["classes"], result["pixels"]
+    painted = sum(one["strokes"] for one in classes)
+    parts = ", ".join(f"{one['colour']}: {one['pixels'] / pixels:.1%}" for one in classes)
+    facts(
+        stdout_console(),
+        [
+            ("image", f"{result['image']}: {pixels:,} pixels"),
+            ("strokes", f"{painted:,} pixels in {len(classes)} colours"),
+            ("parts", parts),
+            ("cut in", clock(result["seconds"])),
+            ("peak memory", size(result["peak_bytes"])),
+            ("labels", result["output"]),
+            ("cut-outs", ", ".join(one["cut_out"] for one in classes)),
+            ("look at", f"{result['picture']}, {result['outline']}"),
+            ("again", result["command"]),
+        ],
+    )

@@ -1,4 +1,4 @@
-"""`mustlink info`: its arguments, its help, and how what a file holds looks."""
+"""`mustlink info` and `clean`: what a file holds, and what runs kept beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import click
 from mustlink_io.commands.options import JSON
 from mustlink_io.terminal.console import (
     clock,
+    constraints_kept,
+    emit,
     facts,
+    labels_kept,
     show_notes,
     size,
     stage_table,
@@ -19,15 +22,15 @@ from mustlink_io.terminal.console import (
     table,
     title,
 )
-from mustlink_io.terminal.summary import constraints_kept, emit, labels_kept
-
-_MOST_COLUMNS = 100
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from mustlink_io.hdf5.result import Result
     from mustlink_io.jobs.info import Contents
+
+
+_MOST_COLUMNS = 100
 
 
 @click.command(short_help="What is in a file.")
@@ -113,9 +116,14 @@ def _range(column: Mapping[str, Any]) -> str:
 
 
 def _show_work(console: Console, work: Mapping[str, Any]) -> None:
-    """Print what stages left for other runs."""
     results = [
-        (one["stage"], size(one["bytes"]), clock(one["seconds"]), one["made"], _age(one))
+        (
+            one["stage"],
+            size(one["bytes"]),
+            clock(one["seconds"]),
+            one["made"],
+            "stale: other data or version" if one["stale"] else "",
+        )
         for one in work["results"]
     ]
     title(console, f"{work['folder']}  kept for other runs")
@@ -123,7 +131,6 @@ def _show_work(console: Console, work: Mapping[str, Any]) -> None:
 
 
 def _show_result(console: Console, result: Result) -> None:
-    """Print how a result was made."""
     told = result.model_fields_set
     if "parameters" in told:
         given = ", ".join(f"{k}={v}" for k, v in result.parameters.items() if v is not None)
@@ -141,5 +148,30 @@ def _show_result(console: Console, result: Result) -> None:
         stage_table(console, result.stages)
 
 
-def _age(kept: Mapping[str, Any]) -> str:
-    return "stale: other data or version" if kept["stale"] else ""
+@click.command(short_help="Remove what runs kept for later.")
+@click.argument("outputs", nargs=-1, required=True, metavar="OUTPUT…")
+@click.option("--stale", is_flag=True, help="Only what no run on the latest data would use.")
+@JSON
+def clean(outputs: tuple[str, ...], stale: bool, as_json: bool) -> None:
+    """Remove the results of stages that are kept in OUTPUT.work; OUTPUT itself stays.
+
+    \b
+      mustlink info out.h5             what is kept, how large it is, and whether it is stale
+      mustlink clean out.h5 --stale
+      mustlink clean out.h5
+      mustlink clean out/*.h5
+    """
+    from mustlink_io.hdf5 import work_folder
+
+    emit({"cleaned": [work_folder.clean(one, stale) for one in outputs]}, as_json, show_clean)
+
+
+def show_clean(result: Mapping[str, Any]) -> None:
+    """Print the outcome of `mustlink clean`."""
+    for one in result["cleaned"]:
+        noun = "result" if one["removed"] == 1 else "results"
+        left = f", {one['left']} left" if one["left"] else ""
+        click.echo(
+            f"{one['folder']}: {one['removed']} {noun} of stages removed, "
+            f"{size(one['bytes'])} freed{left}"
+        )

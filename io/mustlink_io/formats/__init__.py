@@ -1,8 +1,8 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
 from mustlink_io.formats.coordinates import TextColumnsError
-from mustlink_io.formats.data import Data, Kind, Want
-from mustlink_io.formats.datasets import DATA_NAMES, declared_shape, default_part, load
+from mustlink_io.formats.data import Data, Want
+from mustlink_io.formats.datasets import declared_shape, default_part, load
 from mustlink_io.formats.labels import (
     LABEL_NAMES,
     LabelCountError,
@@ -12,18 +12,14 @@ from mustlink_io.formats.labels import (
 )
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
-from mustlink_io.formats.priors import load_prior
-from mustlink_io.formats.sample_weights import load_beliefs, load_weights
-from mustlink_io.hdf5.file_names import HDF5, METIS, SUFFIXES, Place, parse
+from mustlink_io.formats.priors import load_beliefs, load_prior, load_weights
+from mustlink_io.hdf5.file_names import HDF5, METIS, Place, parse
 
 __all__ = [
-    "DATA_NAMES",
     "HDF5",
     "LABEL_NAMES",
     "METIS",
-    "SUFFIXES",
     "Data",
-    "Kind",
     "LabelCountError",
     "Labels",
     "NodeNames",

@@ -1,7 +1,4 @@
-"""Numpy's own files, .npy and .npz: mapped or read on demand, never unpickled.
-
-numpy reads them; what they declare is held against their size before, which it does not do.
-"""
+"""Numpy's own files, .npy and .npz: mapped or read on demand, never unpickled."""
 
 from __future__ import annotations
 
@@ -18,7 +15,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5.file_names import Place
 
 _DEFLATE_MOST = 1032  # bytes that one byte of a deflate stream can stand for
 _HEADER = 10_000  # characters of a header, which is read as a Python literal
@@ -144,3 +143,46 @@ def open_npz(path: Path) -> Iterator[Archive]:
         opened = zipfile.ZipFile(path)
     with opened:
         yield Archive(path, opened)
+
+
+def pick(place: Place) -> Any:
+    """Return the named array, the sparse matrix, `points` or `X`, or the only array."""
+    with open_npz(place.path) as archive:
+        if place.part:
+            return member(archive, place.part, str(place))
+        if matrices.is_sparse_npz(archive):
+            return matrices.sparse_from_npz(archive, str(place))
+        names = [name for name in ("points", "X") if name in archive] or list(archive)
+        if len(names) == 1 or names[:1] in (["points"], ["X"]):
+            return member(archive, names[0], str(place))
+        raise InputError(
+            f"{place}: neither a sparse matrix nor points or X; name one of its arrays as "
+            f"{place.path.name}:NAME (it has {_names(archive)})"
+        )
+
+
+def of_numpy(place: Place, *usual: str) -> NDArray[Any] | None:
+    """The array in .npy, or in .npz by its name, a usual one or as the only; None of other files.
+
+    Raises InputError.
+    """
+    if place.suffix == ".npy":
+        return np.asarray(load_npy(place.path))
+    if place.suffix != ".npz":
+        return None
+    with open_npz(place.path) as archive:
+        there = [name for name in usual if name in archive] or list(archive)
+        name = there[0] if there and (len(there) == 1 or there[0] in usual) else usual[0]
+        return member(archive, place.part or name, str(place))
+
+
+def member(archive: Mapping[str, NDArray[Any]], name: str, where: str) -> NDArray[Any]:
+    """Return one array; raises InputError that lists those there are."""
+    name = name.lstrip("/")
+    if name not in archive:
+        raise InputError(f"{where}: no such array; the file has {_names(archive)}")
+    return np.asarray(archive[name])
+
+
+def _names(archive: Mapping[str, NDArray[Any]]) -> str:
+    return ", ".join(store.text(name)[:40] for name in list(archive)[:12]) or "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,23 +16,200 @@ from mustlink.preparation.request import Preparation
 from mustlink_io.formats import (
     anndata,
     arrays,
+    coordinates,
     edges,
     frames,
-    graph_forms,
     matrices,
-    metis,
     networks,
-    npz,
-    own_columns,
-    preparing,
     stream,
-    table_data,
+    tables,
 )
-from mustlink_io.formats.data import Data, Read, Want
+from mustlink_io.formats.data import Apart, Asked, Data, Read, Reopen, Want, points
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.formats.preparing import Apart
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
+
+
+def graph_of(found: Read, want: Want | None, place: Place) -> Data:
+    """The graph in a matrix; raises InputError."""
+    value, sparse = found.value, sp.issparse(found.value)
+    if want != "bipartite" and value.shape[0] != value.shape[1]:
+        other = "; make a graph of points by mustlink graph"
+        if sparse:
+            other = "; --as bipartite takes rows and columns as nodes"
+        raise InputError(f"{place}: shape {value.shape}, but an affinity matrix is square{other}")
+    if not sparse and (value.ndim != 2 or value.dtype.kind not in "fiub"):
+        raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
+    if not sparse:
+        size_checks.check_fits(8 * math.prod(value.shape), str(place))
+    # an HDF5 dataset or a memory map is read here
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
+    if want == "bipartite":
+        return _bipartite(sp.csr_matrix(matrix), found, place)
+    if want == "directed" or not found.arcs:
+        return Data("graph", matrix, place, found.names)
+    affinity, notes, doubts = undirected(matrix, str(place))
+    return Data("graph", affinity, place, found.names, notes=notes, doubts=doubts)
+
+
+def _bipartite(matrix: sp.csr_matrix, found: Read, place: Place) -> Data:
+    """Rows and columns, or both columns of a list of edges, as nodes."""
+    from mustlink.graph import bipartite_graph
+
+    n = None if found.arcs else _rows_first(matrix)
+    if n is not None:
+        m = matrix.shape[0] - n
+        note = f"{place}: joins {n:,} nodes with the {m:,} after them: the rows, and the columns"
+        return Data("graph", matrix, place, found.names, notes=(note,), sides=(n, m))
+    if found.is_graph and not found.arcs:
+        raise InputError(
+            f"{place}: is a graph, its nodes of both kinds, if there are two; leave out --as "
+            "bipartite, which is for matrices and lists of edges"
+        )
+    texts: list[NDArray[np.object_]] = []
+    if found.arcs:
+        matrix, texts = _two_columns(matrix, found.names)
+    elif found.names is not None and len(found.columns) == matrix.shape[1]:
+        texts = [found.names.texts, np.array(found.columns, dtype=object)]
+    try:
+        graph = bipartite_graph(matrix)
+    except InputError as error:
+        raise InputError(f"{place}: {str(error).removeprefix('M: ')}") from None
+    n, m = matrix.shape
+    sides = "first and {m:,} second ends of edges" if found.arcs else "rows and {m:,} columns"
+    note = f"{place}: {n:,} {sides.format(m=m)} are nodes, {matrix.nnz:,} entries their edges"
+    names = NodeNames(np.concatenate(texts), str(place)) if texts else None
+    if names is not None and names.repeated is not None:
+        note += f"; names are on both sides, so number nodes from 0, the second ones from {n}"
+    return Data("graph", graph.affinity, place, names, notes=(note,), sides=(n, m))
+
+
+def _rows_first(W: sp.csr_matrix) -> int | None:
+    """N where W is [[0, M], [Mᵀ, 0]] with M (n, m) already, else None. O(nnz)."""
+    if W.shape[0] != W.shape[1] or W.nnz == 0:
+        return None
+    coo = W.tocoo()
+    above = coo.row < coo.col
+    if not above.any() or coo.row[above].max() >= coo.col[above].min():
+        return None
+    n = int(coo.row[above].max()) + 1  # nodes between without an edge may be on either side
+    mixed = (coo.row < n) == (coo.col < n)
+    return None if mixed.any() or abs(W - W.T).nnz else n
+
+
+def _two_columns(
+    arcs: sp.csr_matrix, names: NodeNames | None
+) -> tuple[sp.csr_matrix, list[NDArray[np.object_]]]:
+    """M of the first ends of edges by the second ones, each numbered apart, and their names."""
+    arcs.eliminate_zeros()
+    there = np.diff(arcs.indptr) > 0, np.bincount(arcs.indices, minlength=arcs.shape[1]) > 0
+    first, second = (np.flatnonzero(one) for one in there)
+    if not first.size:
+        return arcs, []
+    if names is None:
+        return arcs[: first[-1] + 1, : second[-1] + 1], []
+    return arcs[first][:, second], [names.texts[first], names.texts[second]]
+
+
+def undirected(
+    arcs: sp.csr_matrix, where: str
+) -> tuple[sp.csr_matrix, tuple[str, ...], tuple[str, ...]]:
+    """The larger weight of both directions, and what to note and to doubt about that."""
+    back = arcs.T.tocsr()
+    found = arcs.maximum(back)
+    found.eliminate_zeros()
+    given = arcs.copy()
+    given.eliminate_zeros()
+    loops = int(np.count_nonzero(given.diagonal()))
+    one = int(found.nnz - given.nnz)
+    both = (int(given.nnz) - loops - one) // 2
+    if not both:
+        return found, (), ()
+    differ: Any = arcs != back  # those in one direction twice
+    unequal = (int(differ.nnz) - 2 * one) // 2
+    cure = "where directions matter: mustlink cluster -m disim"
+    if unequal:
+        doubt = (
+            f"{where}: {unequal:,} of {both:,} edges that are given in both directions weigh "
+            f"differently, and the larger weight counts; {cure}"
+        )
+        return found, (), (doubt,)
+    if not one:
+        return found, (), ()
+    note = (
+        f"{where}: {both:,} edges are given in both directions, {one:,} in one only, which is "
+        f"not told apart; {cure}"
+    )
+    return found, (note,), ()
+
+
+def doubt_points(shape: tuple[int, ...], place: Place) -> str:
+    """What to say of a rectangular sparse matrix that is read as points without being asked to."""
+    return (
+        f"{place}: a sparse matrix of {shape[0]:,} x {shape[1]:,} is read as {shape[0]:,} points "
+        "with a graph of their neighbours; where its entries join rows with columns: mustlink "
+        "cluster --as bipartite (--as points: they are points)"
+    )
+
+
+def arcs(found: edges.Found) -> Read:
+    """Edges as a file lists them, each in its direction."""
+    return Read(*found, is_graph=True, arcs=True)
+
+
+def of_csv(place: Place, asked: Asked) -> Read:
+    """Edges or points of a table in text; raises InputError."""
+    words = tables.words_of(tables.first_line(place.path)[1])
+    if edges.is_edge_table(words):
+        return arcs(edges.read_edges(place.path, directed=True))
+    try:
+        names, numbers = tables.read_csv(place.path)
+        table = tables.exact(place.path, names, numbers)
+        if tables.find_column(names[:1], tables.NODE) is None and not asked.apart:
+            doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
+            return Read(numbers, doubts=doubts, columns=table.header)
+    except tables.WordError as error:
+        table = tables.read_table(place.path)
+        try:
+            return of_table(table, str(place), asked)
+        except coordinates.TextColumnsError as found:
+            if tables.find_column(words[:1], tables.NODE) is None:
+                raise _hinted(error, found, place, words) from error
+            raise
+    return of_table(table, str(place), asked)
+
+
+def _hinted(error: InputError, found: InputError, place: Place, header: list[str]) -> InputError:
+    """The error of a table whose words may be the ends of edges: with what to do."""
+    if all(map(tables.is_number, header)):
+        return error  # no header: the place of the word says more
+    number, line = tables.first_line(place.path)
+    below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
+    text = [bool(word.strip()) and not tables.is_number(word.strip(' "')) for word in below]
+    if len(header) not in (2, 3) or len(below) != len(header) or not all(text[:2]):
+        return found
+    columns = ",".join(("source", "target", "weight")[: len(header)])
+    return InputError(
+        f"{place}: has words where coordinates of points are numbers; if it is a list of edges, "
+        f"begin it with the header `{columns}` ({str(error).removeprefix(f'{place}: ')})"
+    )
+
+
+def of_table(table: tables.Table, where: str, asked: Asked) -> Read:
+    """Edges or points of a table, as its header says; raises InputError."""
+    if edges.is_edge_table(table.header):
+        return arcs(edges.of_table(table, where, directed=True))
+    table, notes = coordinates.without(table, asked.apart, where)
+    values, texts = coordinates.points_of(table, where, asked.steps.one_hot, asked.steps.drop)
+    doubts = coordinates.doubtful(table, where, asked.steps.drop)
+    columns = coordinates.titles(table)
+    if texts is None:
+        return Read(values, doubts=doubts, columns=columns, notes=notes)
+    names = names_or_none(texts, where)
+    note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
+    return Read(values, names, note, doubts=doubts, columns=columns, notes=notes)
+
 
 DATA_NAMES = ("/points", "/X", "/graph")
 
@@ -58,7 +236,7 @@ def load(
     """
     place = parse(text)
     store.check_readable(place.path)
-    asked = preparing.Asked(own_columns.still_to_drop(steps, apart), lazy_above, apart, gaps)
+    asked = Asked(coordinates.still_to_drop(steps, apart), lazy_above, apart, gaps)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":
@@ -71,26 +249,25 @@ def load(
     return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
 
 
-def _read(place: Place, asked: preparing.Asked, *, directed: bool) -> Read:
-    """The matrix in a file that is not HDF5."""
+def _read(place: Place, asked: Asked, *, directed: bool) -> Read:
     path = place.path
     if place.suffix == ".npy":
         return Read(arrays.load_npy(path))
     if place.suffix == ".npz":
-        return Read(npz.pick(place))
+        return Read(arrays.pick(place))
     if place.suffix == ".mtx":
         return Read(matrices.read_mtx(path))
     if place.suffix in METIS:
-        matrix, note = metis.read_metis(path)
+        matrix, note = networks.read_metis(path)
         return Read(matrix, None, note, is_graph=True)
     if place.suffix == ".graphml":
         return Read(*networks.read_graphml(path, directed=directed), is_graph=True)
     if place.suffix in EDGES:
-        return table_data.arcs(edges.read_edges(path, directed=True))
+        return arcs(edges.read_edges(path, directed=True))
     if place.suffix == ".parquet":
-        return table_data.of_table(frames.read_parquet(path), str(path), asked)
+        return of_table(frames.read_parquet(path), str(path), asked)
     if place.suffix == ".csv":
-        return table_data.of_csv(place, asked)
+        return of_csv(place, asked)
     if place.suffix in PICTURES:
         raise InputError(
             f"{place}: a picture; cut it: mustlink cut {path.name} -o cut.png, or make a graph of "
@@ -109,8 +286,8 @@ def _decide(
     want: Want | None,
     place: Place,
     advance: stream.Advance,
-    asked: preparing.Asked,
-    reopen: preparing.Reopen | None = None,
+    asked: Asked,
+    reopen: Reopen | None = None,
 ) -> Data:
     """Make a graph or points of a matrix, as wanted or as its form suggests."""
     value, is_graph = found.value, found.is_graph
@@ -121,31 +298,28 @@ def _decide(
     if want not in (None, "points") or (want is None and sparse and square):
         if not asked.steps.is_nothing:
             raise InputError(f"{place}: is a graph, which has no columns to prepare")
-        return graph_forms.graph_of(found, want, place)
+        return graph_of(found, want, place)
     doubts: tuple[str, ...] = ()
     if sparse and want is None and place.suffix != anndata.ENDING:
-        doubts = (graph_forms.doubt_points(value.shape, place),)
+        doubts = (doubt_points(value.shape, place),)
     if sparse:
         value = matrices.DenseRows(value)
-    made = preparing.points(value, asked, found.columns, str(place), advance, reopen)
-    left_out = 0 if made.kept is None else int(value.shape[0]) - made.kept.size
+    made, fitted, kept = points(value, asked, found.columns, str(place), advance, reopen)
     return Data(
         "points",
-        made.value,
+        made,
         place,
         found.names,
-        notes=made.notes,
+        notes=() if fitted is None else fitted.notes,
         doubts=doubts,
         columns=found.columns,
-        fitted=made.fitted,
-        kept=made.kept,
-        left_out=left_out,
+        fitted=fitted,
+        kept=kept,
+        left_out=0 if kept is None else int(value.shape[0]) - kept.size,
     )
 
 
-def _load_h5(
-    place: Place, want: Want | None, advance: stream.Advance, asked: preparing.Asked
-) -> Data:
+def _load_h5(place: Place, want: Want | None, advance: stream.Advance, asked: Asked) -> Data:
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
@@ -161,7 +335,7 @@ def _of_h5(
     named: Place,
     want: Want | None,
     advance: stream.Advance,
-    asked: preparing.Asked,
+    asked: Asked,
 ) -> Data:
     name = str(named.part)
     if matrices.is_sparse_group(store.find(file, name)):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats import tables
 from mustlink_io.formats.tables import Table, Words
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import examine
@@ -44,6 +45,11 @@ def read_parquet(path: Path) -> Table:
         raise
     except Exception as error:  # pyarrow's, which are of many kinds
         raise _damaged(path, error) from error
+
+
+def read_table(path: Path) -> Table:
+    """Read a table in Parquet or in text; raises InputError."""
+    return read_parquet(path) if path.suffix.lower() == ".parquet" else tables.read_columns(path)
 
 
 def declared_shape(path: Path) -> tuple[int, int]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, frames, label_pictures, npz, tables
-from mustlink_io.formats.names import NodeNames, node_rows
-from mustlink_io.formats.own_columns import is_own
+from mustlink_io.formats import anndata, arrays, frames, photographs, tables
+from mustlink_io.formats.coordinates import is_own
+from mustlink_io.formats.names import NodeNames, node_column, rows_of
 from mustlink_io.formats.tables import Table, Words, to_integers
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
@@ -62,19 +62,15 @@ def load_classes(
     """
     place = parse(text)
     store.check_readable(place.path)
-    if place.suffix in label_pictures.ENDINGS:
-        painted, colours = label_pictures.load_label_picture(place.path)
-        label_pictures.check_pixels(painted.shape, n_nodes, pixels, str(place))
+    if place.suffix in photographs.ENDINGS:
+        painted, colours = photographs.load_label_picture(place.path)
+        photographs.check_pixels(painted.shape, n_nodes, pixels, str(place))
         return Labels(painted.ravel(), colours, pixels=painted.shape)
     values: NDArray[Any] | Words
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
-    elif place.suffix == ".npz":
-        with arrays.open_npz(place.path) as archive:
-            part = place.part or next((n for n in ("labels", "y") if n in archive), "labels")
-            values = npz.member(archive, part, str(place))
-    elif place.suffix == ".npy":
-        values = np.asarray(arrays.load_npy(place.path))
+    elif (array := arrays.of_numpy(place, "labels", "y")) is not None:
+        values = array
     else:
         values = _from_table(_read(place, n_nodes), place, n_nodes, names, own=is_own(text, data))
     if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
@@ -120,7 +116,6 @@ def _default(file: Any, place: Place) -> str:
 
 
 def _without_nan(values: NDArray[Any] | Words) -> NDArray[Any] | Words:
-    """Missing numbers of a table as -1."""
     if isinstance(values, Words) or values.dtype.kind != "f":
         return values
     return np.where(np.isnan(values), -1.0, values)
@@ -190,9 +185,7 @@ def _refuse_text(values: Any, where: str) -> None:
 
 def _read(place: Place, n_nodes: int | None) -> Table:
     """The table of labels; a first line that is a label stays one."""
-    if place.suffix == ".parquet":
-        return frames.read_parquet(place.path)
-    found = tables.read_columns(place.path)
+    found = frames.read_table(place.path)
     words = found.text(0)
     one = len(found.columns) == 1 and not found.header and words.dtype.kind == "O"
     if one and found.n_rows - 1 == n_nodes:
@@ -205,24 +198,14 @@ def _from_table(
 ) -> NDArray[Any] | Words:
     """The column of labels, put in the order of the nodes where another names these."""
     where = str(place)
-    at = tables.find_column(table.header, tables.NODE) if len(table.columns) > 1 else None
-    if at is None and names is not None and len(table.columns) > 1:
-        cells = table.text(0)  # under any name: the names of the data say what it is
-        if cells.dtype.kind == "O" and names.missing(list(cells)) is None:
-            at = 0
+    at = node_column(table, names)
     label = _label_column(table, place, at)
     column = table.columns[label]
     if at is None or (own and table.n_rows == n_nodes):
         return column if isinstance(column, Words) else _without_nan(column)
     if n_nodes is None:
         raise InputError(f"{where}: a table node,label needs to know the number of nodes")
-    node = node_rows(table.text(at), names, where)
-    wrong = np.flatnonzero((node < 0) | (node >= n_nodes))
-    if wrong.size:
-        raise InputError(
-            f"{where}: row {wrong[0]} names node {node[wrong[0]]}, but there are {n_nodes} "
-            "nodes, numbered from 0"
-        )
+    node = rows_of(table.text(at), names, where, n_nodes)
     if isinstance(column, Words):
         return Words(_placed(column.codes, node, n_nodes, where, column), column.categories)
     if column.dtype.kind == "O":
@@ -233,16 +216,9 @@ def _from_table(
 
 def _label_column(table: Table, place: Place, node: int | None) -> int:
     """Place of the column that is named, is called as labels are, or is the only one."""
-    if place.part:
-        found = tables.find_column(table.header, (place.part.strip("/").lower(),))
-        if found is None:
-            listed = ", ".join(store.text(name) for name in table.header[:12]) or "no header"
-            raise InputError(f"{place}: no such column; the table has {listed}")
-        return found
-    found = tables.find_column(table.header, tables.LABEL)
-    rest = [at for at in range(len(table.columns)) if at != node]
-    if found is None and len(rest) == 1:
-        found = rest[0]
+    found = tables.value_column(table, place.part, tables.LABEL, node)
+    if found is None and place.part:
+        raise InputError(f"{place}: no such column; the table has {tables.listed(table)}")
     if found is None:
         raise InputError(
             f"{place}: {len(table.columns)} columns; wanted is one label a line, or the header "

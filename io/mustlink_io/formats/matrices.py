@@ -152,7 +152,7 @@ def graph_content(
     weights: NDArray[np.float64] | None = None,
     rows: NDArray[Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the entries of `schema.ITEMS` that hold a graph, for `store.write`."""
+    """Return the entries of `schema.ITEMS` that hold a graph, for `writing.write`."""
     copies = {"/graph/weights": weights, "/graph/rows": rows}
     return {
         **{name: values for name, values in copies.items() if values is not None},

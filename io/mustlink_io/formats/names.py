@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats.tables import to_integers
+from mustlink_io.formats.tables import NODE, Table, find_column, to_integers
 from mustlink_io.hdf5 import store
 
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -81,6 +81,34 @@ def names_or_none(texts: NDArray[np.object_], where: str) -> NodeNames | None:
     if all(text == str(row) for row, text in enumerate(texts)):
         return None
     return NodeNames(texts, where)
+
+
+def node_column(
+    table: Table, names: NodeNames | None, header: Sequence[str] | None = None
+) -> int | None:
+    """Place of the column that names nodes, by its title in the header or as all are names."""
+    if len(table.columns) < 2:
+        return None
+    at = find_column(table.header if header is None else header, NODE)
+    if at is None and names is not None:
+        first = table.text(0)  # under any title: the names of the data say what it is
+        if first.dtype.kind == "O" and names.missing(list(first)) is None:
+            return 0
+    return at
+
+
+def rows_of(
+    cells: NDArray[Any], names: NodeNames | None, where: str, n_nodes: int
+) -> NDArray[np.int64]:
+    """The rows of `node_rows`, all of them among so many nodes; raises InputError."""
+    rows = node_rows(cells, names, where)
+    wrong = np.flatnonzero((rows < 0) | (rows >= n_nodes))
+    if wrong.size:
+        raise InputError(
+            f"{where}: row {wrong[0]} names node {rows[wrong[0]]}, but there are {n_nodes} nodes, "
+            "numbered from 0"
+        )
+    return rows
 
 
 def node_rows(cells: NDArray[Any], names: NodeNames | None, where: str) -> NDArray[np.int64]:

@@ -1,8 +1,10 @@
-"""GraphML, read and written through networkx."""
+"""Graphs in METIS files, by blocks of lines, and in GraphML, through networkx."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,9 +14,219 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import adjacency
+from mustlink_io.formats import edges, tables
 from mustlink_io.formats.names import NodeNames
-from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5 import size_checks, store, writing
+
+LARGEST = 1_000_000  # weight in a file that is written, where weights must be rounded
+_LINES = 2**15  # nodes written at once
+
+
+@dataclass(frozen=True)
+class _Header:
+    """Nodes, edges, numbers before the neighbours on a line, and whether edges have weights."""
+
+    n: int
+    m: int
+    before: int
+    weighted: bool
+    lines: int  # of the file until here
+
+
+def declared_size(path: Path) -> tuple[int, int]:
+    """Nodes and edges that the header declares; raises InputError."""
+    header = _header(path)
+    return header.n, header.m
+
+
+def _header(path: Path) -> _Header:
+    store.check_readable(path)
+    with path.open(encoding="latin-1") as file:
+        for number, line in enumerate(file):
+            if not line.strip() or line.lstrip().startswith("%"):
+                continue
+            return _parse_header(path, line.split(), number + 1)
+    raise InputError(f"{path}: empty; a METIS file begins with a header `n m`")
+
+
+def _parse_header(path: Path, words: list[str], lines: int) -> _Header:
+    def wrong() -> InputError:
+        shown = store.text(" ".join(words))[:60]
+        return InputError(
+            f"{path}: the header {shown!r} is not `n m [fmt [ncon]]` as METIS has it, fmt being "
+            "three digits 0 or 1"
+        )
+
+    if not 2 <= len(words) <= 4 or not all(word.isascii() and word.isdigit() for word in words):
+        raise wrong()
+    n, m = int(words[0]), int(words[1])
+    form = words[2].zfill(3) if len(words) > 2 else "000"
+    n_con = int(words[3]) if len(words) > 3 else 1
+    if len(form) != 3 or set(form) - {"0", "1"} or n_con > 100:
+        raise wrong()
+    before = int(form[0]) + (n_con if form[1] == "1" else 0)
+    size = path.stat().st_size
+    if n == 0 or n > size or 2 * m > size:
+        raise InputError(
+            f"{path}: the header declares {n} nodes and {m} edges, which its {size} bytes cannot "
+            "hold"
+        )
+    return _Header(n, m, before, form[2] == "1", lines)
+
+
+def read_metis(path: Path) -> tuple[sp.csr_matrix, str | None]:
+    """Read a METIS file as a symmetric affinity; sizes and weights of nodes are left out.
+
+    Also returns a note on what was left out. Raises InputError for a header that lies, a neighbour
+    that is no node, weights that are not positive, and adjacency that is not symmetric. Time and
+    memory by blocks of the file.
+    """
+    header = _header(path)
+    degrees, indices, weights = [], [], []
+    held = 0
+    for numbers, counts in _lines(path, header):
+        entries, parts = _entries(numbers, counts, held, header, path)
+        indices.append(_neighbours(parts[:, 0], header.n, str(path)))
+        if header.weighted:
+            weights.append(_positive(parts[:, 1], str(path)))
+        degrees.append(entries)
+        held += len(entries)
+    if held < header.n:
+        raise InputError(
+            f"{path}: the header declares {header.n} nodes, but there are {held} lines of them"
+        )
+    index = np.concatenate(indices)
+    if len(index) != 2 * header.m:
+        raise InputError(
+            f"{path}: the header declares {header.m} edges, but the lines hold {len(index)} "
+            f"neighbours, those of {len(index) / 2:g} edges"
+        )
+    pointer = np.zeros(header.n + 1, dtype=index.dtype if len(index) < 2**31 else np.int64)
+    np.cumsum(np.concatenate(degrees), out=pointer[1:])
+    data = np.concatenate(weights) if weights else np.ones(len(index))
+    del indices, weights, degrees
+    found = _symmetric(sp.csr_matrix((data, index, pointer), shape=(header.n, header.n)), path)
+    note = f"{path}: sizes or weights of nodes are left out" if header.before else None
+    return found, note
+
+
+def _lines(path: Path, header: _Header) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+    dtype = float if header.weighted or header.before else np.int64
+    size_checks.check_fits(3 * path.stat().st_size, str(path))
+    for block in tables.line_blocks(path, header.lines, "%"):
+        yield tables.numbers(block, dtype, str(path))
+
+
+def _entries(
+    numbers: NDArray[Any], counts: NDArray[np.int64], held: int, header: _Header, path: Path
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Neighbours of every node in a block, and these, (m, 1) or (m, 2) with their weights.
+
+    `counts` are the numbers on every line of the block, `held` the nodes before it.
+    """
+    mine = counts[: header.n - held]
+    taken = int(mine.sum())
+    if taken < len(numbers):
+        raise InputError(f"{path}: more lines of neighbours than the {header.n} nodes declared")
+    entries = mine - header.before
+    width = 2 if header.weighted else 1
+    wrong = np.flatnonzero((entries < 0) | (entries % width != 0))
+    if wrong.size:
+        raise InputError(
+            f"{path}: the line of node {held + wrong[0] + 1} has {mine[wrong[0]]} numbers, which "
+            "does not fit the form that the header declares"
+        )
+    if header.before:
+        numbers = numbers[_rest(mine, header.before, taken)]
+    return entries // width, numbers.reshape(-1, width)
+
+
+def _rest(counts: NDArray[np.int64], heads: int, total: int) -> NDArray[np.bool_]:
+    """Which numbers are not among the first `heads` of their line."""
+    keep = np.ones(total, dtype=bool)
+    starts = np.cumsum(counts) - counts
+    for step in range(heads):
+        keep[starts + step] = False
+    return keep
+
+
+def _neighbours(numbers: NDArray[Any], n: int, where: str) -> NDArray[np.int32]:
+    """Numbers from 1 as indices from 0."""
+    wrong = (numbers < 1) | (numbers > n) | (numbers != np.rint(numbers))
+    if wrong.any():
+        raise InputError(
+            f"{where}: a neighbour {numbers[wrong][0]:g}, but nodes are numbered from 1 to {n}"
+        )
+    return (numbers - 1).astype(np.int32 if n < 2**31 else np.int64)
+
+
+def _positive(weights: NDArray[np.float64], where: str) -> NDArray[np.float64]:
+    wrong = ~((weights > 0) & (weights < np.inf))
+    if wrong.any():
+        raise InputError(f"{where}: an edge of weight {weights[wrong][0]:g}; weights are positive")
+    return weights.copy()
+
+
+def _symmetric(matrix: sp.csr_matrix, path: Path) -> sp.csr_matrix:
+    """The matrix with sorted rows, if it is a symmetric adjacency without loops."""
+    turned = matrix.T.tocsr()  # sorts the columns of every row
+    again = turned.T.tocsr()
+    if not again.has_canonical_format:
+        raise InputError(f"{path}: a node names the same neighbour twice")
+    if again.diagonal().any():
+        at = int(np.flatnonzero(again.diagonal())[0]) + 1
+        raise InputError(f"{path}: node {at} is its own neighbour, which METIS does not allow")
+    same = np.array_equal(turned.indptr, again.indptr) and np.array_equal(
+        turned.indices, again.indices
+    )
+    if same and np.array_equal(turned.data, again.data):
+        return again
+    odd: Any = turned != again
+    i, j = (int(part[0]) + 1 for part in odd.nonzero())
+    raise InputError(
+        f"{path}: the edge between nodes {i} and {j} (from 1) is not the same in both lines; an "
+        "undirected graph names it twice, with one weight"
+    )
+
+
+def write_metis(path: str, affinity: sp.csr_matrix) -> list[str]:
+    """Write a symmetric affinity; returns notes on what the format cannot hold.
+
+    METIS has whole weights from 1 and no loops: other weights are scaled to the largest being a
+    million and rounded. Equal weights of 1 are left out.
+    """
+    notes = []
+    loops = affinity.diagonal()
+    if loops.any():
+        affinity = affinity - sp.diags(loops)
+        affinity.eliminate_zeros()
+        count = np.count_nonzero(loops)
+        notes.append(f"{path}: {count} edges of a node to itself left out, METIS has none")
+    affinity = sp.csr_matrix(affinity)
+    weights = affinity.data
+    plain = bool((weights == 1).all())
+    whole = weights
+    if not plain and not ((weights == np.rint(weights)) & (weights < 2**31)).all():
+        scale = LARGEST / float(weights.max())
+        whole = np.maximum(1, np.rint(weights * scale))
+        notes.append(
+            f"{path}: weights multiplied by {scale:.6g} and rounded to whole numbers from 1 to "
+            f"{LARGEST:,}, as METIS wants"
+        )
+    n = affinity.shape[0]
+    with writing.atomic(path) as temporary, temporary.open("w", encoding="ascii") as file:
+        file.write(f"{n} {affinity.nnz // 2}{'' if plain else ' 001'}\n")
+        for start in range(0, n, _LINES):
+            pointer = affinity.indptr[start : start + _LINES + 1]
+            part = slice(int(pointer[0]), int(pointer[-1]))
+            words = list(map(str, (affinity.indices[part] + 1).tolist()))
+            if not plain:
+                heavy = whole[part].astype(np.int64).tolist()
+                words = list(map("%s %d".__mod__, zip(words, heavy, strict=True)))
+            ends = (pointer - pointer[0]).tolist()
+            file.writelines(" ".join(words[a:b]) + "\n" for a, b in itertools.pairwise(ends))
+    return notes
+
 
 MOST = 1_000_000  # edges; networkx takes about 2.5 kB and 30 microseconds for each
 
@@ -40,7 +252,7 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: not a GraphML file ({words})") from error
 
 
-def read_graphml(path: Path, *, directed: bool = False) -> adjacency.Found:
+def read_graphml(path: Path, *, directed: bool = False) -> edges.Found:
     """Read a simple graph and the names of its nodes; raises InputError.
 
     One whose edges have directions is refused unless they are wanted, `directed`.
@@ -70,7 +282,7 @@ def read_graphml(path: Path, *, directed: bool = False) -> adjacency.Found:
         raise InputError(f"{path}: the edge attribute `weight` is not a number")
     values = np.array(given, dtype=np.float64) if given else np.ones(len(ends))
     texts = np.array([str(name) for name in row], dtype=object)
-    return adjacency.of_names(ends, values, texts, str(path), directed=graph.is_directed())
+    return edges.of_names(ends, values, texts, str(path), directed=graph.is_directed())
 
 
 def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:
@@ -89,7 +301,7 @@ def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
     graph: Any = networkx.Graph()
     known = range(affinity.shape[0]) if names is None else names.texts.tolist()
     graph.add_nodes_from(known)
-    i, j, w = adjacency.edge_columns(affinity)
+    i, j, w = edges.edge_columns(affinity)
     real = w != 0
     triples = zip(i[real].tolist(), j[real].tolist(), w[real].tolist(), strict=True)
     graph.add_weighted_edges_from((known[a], known[b], weight) for a, b, weight in triples)

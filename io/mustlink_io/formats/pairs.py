@@ -10,18 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import (
-    adjacency,
-    anndata,
-    edges,
-    frames,
-    matrices,
-    metis,
-    networks,
-    npz,
-    tables,
-    tokens,
-)
+from mustlink_io.formats import anndata, arrays, edges, frames, matrices, networks, tables
 from mustlink_io.formats.names import NodeNames, node_rows
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, Place, parse
@@ -40,7 +29,7 @@ class PairFile:
             return f"row {row}"
         try:
             header = tables.first_line(self.place.path)[0] + 1
-            return tokens.told_line(self.place.path, header, row).partition(",")[0]
+            return tables.told_line(self.place.path, header, row).partition(",")[0]
         except (InputError, OSError):  # gone since it was read
             return f"row {row}"
 
@@ -85,7 +74,7 @@ def load_pairs(
     place = parse(text)
     store.check_readable(place.path)
     if place.suffix not in HDF5:
-        return _from_table(_read(place), PairFile(place, names))
+        return _from_table(frames.read_table(place.path), PairFile(place, names))
     with store.open_h5(place.path) as file:
         group = (place.part or "/constraints").rstrip("/")
         group = group.removesuffix("/pairs")
@@ -95,12 +84,6 @@ def load_pairs(
     where = f"{place.path}:{group}"
     with np.errstate(over="ignore", invalid="ignore"):  # of long doubles; Inf is refused
         return tables.to_integers(pairs, f"{where}/pairs", "pair"), belief.astype(np.float64)
-
-
-def _read(place: Place) -> tables.Table:
-    if place.suffix == ".parquet":
-        return frames.read_parquet(place.path)
-    return tables.read_columns(place.path)
 
 
 def _is_text(table: tables.Table, at: int) -> bool:
@@ -156,18 +139,18 @@ def load_matrix(
             anndata.refuse_distances(file, place.part)
             return matrices.read_sparse(file, place.part)
     if place.suffix == ".npz":
-        return sp.csr_matrix(npz.pick(place))
+        return sp.csr_matrix(arrays.pick(place))
     if place.suffix == ".mtx":
         return sp.csr_matrix(matrices.read_mtx(place.path))
     if place.suffix in METIS:
-        return metis.read_metis(place.path)[0]
+        return networks.read_metis(place.path)[0]
     found = _edges(place)
     if found is None:
         return None
     return found[0] if n_nodes is None else _in_order(found, str(place), n_nodes, names)
 
 
-def _edges(place: Place) -> adjacency.Found | None:
+def _edges(place: Place) -> edges.Found | None:
     """The graph in GraphML, an edge list or a table of edges; None of anything else."""
     if place.suffix == ".graphml":
         return networks.read_graphml(place.path)
@@ -193,7 +176,7 @@ def _has_pairs(place: Place) -> bool:
 
 
 def _in_order(
-    found: adjacency.Found, where: str, n_nodes: int, names: NodeNames | None
+    found: edges.Found, where: str, n_nodes: int, names: NodeNames | None
 ) -> sp.csr_matrix:
     """The affinity (n, n) with nodes as the data has them: by name, else by number from 0."""
     affinity, own, _ = found

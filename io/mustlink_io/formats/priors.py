@@ -1,4 +1,4 @@
-"""What something else says of every node, from a file: distributions over the classes."""
+"""One number a row, or a distribution over the classes, from a file: weights, beliefs, priors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,108 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, frames, npz, tables
-from mustlink_io.formats.names import NodeNames, names_or_none, node_rows
+from mustlink_io.formats import anndata, arrays, frames, tables
+from mustlink_io.formats.coordinates import WEIGHT, is_own
+from mustlink_io.formats.names import NodeNames, names_or_none, node_column, node_rows, rows_of
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
 BELIEF = ("belief", "beliefs")
+KERNELS = ("local", "gaussian", "connectivity")  # that the option was of before
+
+
+def refuse_kernel(text: str) -> None:
+    """Raise InputError for the name of a kernel of graph edges."""
+    name = parse(text).path.name
+    if name in KERNELS and not parse(text).path.exists():
+        raise InputError(
+            f"--weights {name}: is a kernel of the graph's edges, --edge-weights {name}; --weights "
+            "is a file with one weight a row"
+        )
+
+
+def load_weights(
+    text: str, n_rows: int, names: NodeNames | None = None, data: str = ""
+) -> NDArray[np.float64]:
+    """Load weights (n_rows,): HDF5 (`/weights` if nothing is named), a column of obs in AnnData,
+    .npy, .npz, or a table: one number a line, FILE.csv:COLUMN, or a column `node` and one of
+    weights. A column of the table `data` itself is read row by row. Raises InputError.
+    """
+    refuse_kernel(text)
+    return _numbers(text, n_rows, names, data, WEIGHT)
+
+
+def load_beliefs(
+    text: str, n_rows: int, names: NodeNames | None = None, data: str = ""
+) -> NDArray[np.float64]:
+    """Load beliefs (n_rows,) in the same way; called `/beliefs` or `belief` if nothing is named."""
+    return _numbers(text, n_rows, names, data, BELIEF)
+
+
+def _numbers(
+    text: str, n_rows: int, names: NodeNames | None, data: str, usual: Sequence[str]
+) -> NDArray[np.float64]:
+    """Numbers (n_rows,), called as the first of the `usual` names in words."""
+    place = parse(text)
+    store.check_readable(place.path)
+    values = np.asarray(_read(place, n_rows, names, usual, own=is_own(text, data)))
+    one, several = usual[:2]
+    if values.dtype.kind not in "fiub" or values.shape != (n_rows,):
+        raise InputError(
+            f"{place}: shape {values.shape} of type {values.dtype}; {several} are numbers, one for "
+            f"each of the {n_rows} rows"
+        )
+    found = values.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if bad.size:
+        raise InputError(
+            f"{place}: row {bad[0]} has {one} {found[bad[0]]:g}; {several} are finite and not "
+            "negative"
+        )
+    return found
+
+
+def _read(
+    place: Place, n_rows: int, names: NodeNames | None, usual: Sequence[str], *, own: bool
+) -> Any:
+    if place.suffix in HDF5:
+        with store.open_h5(place.path) as file:
+            name = place.part or f"/{usual[1]}"
+            if anndata.is_column(file, name):
+                return anndata.column(file, name)
+            return store.read(file, name, {}, "/weights")
+    array = arrays.of_numpy(place, usual[1])
+    if array is not None:
+        return array
+    return _column(frames.read_table(place.path), place, n_rows, names, usual, own)
+
+
+def _column(
+    table: tables.Table,
+    place: Place,
+    n_rows: int,
+    names: NodeNames | None,
+    usual: Sequence[str],
+    own: bool,
+) -> NDArray[Any]:
+    node = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
+    at = tables.value_column(table, place.part, usual, node)
+    if at is None:
+        raise InputError(
+            f"{place}: which column has the {usual[1]}? write {place.path.name}:COLUMN (it has "
+            f"{tables.listed(table)})"
+        )
+    values = table.text(at)
+    if own or node is None or values.dtype.kind == "O":
+        return values
+    rows = node_rows(table.text(node), names, str(place))
+    if not np.array_equal(np.sort(rows), np.arange(n_rows)):
+        raise InputError(f"{place}: wanted is every node once, of 0 to {n_rows - 1}")
+    found = np.empty(n_rows)
+    found[rows] = values
+    return found
+
+
 _PARTS = ("/prior", "/label_distributions")
 _ROUNDED = 1e-3  # by which a row may miss 1, as digits that were written may
 Floats = NDArray[np.float64]
@@ -36,7 +132,7 @@ def load_prior(
     """
     place = parse(text)
     store.check_readable(place.path)
-    values, nodes, columns = _read(place, n_rows, names, classes)
+    values, nodes, columns = _read_priors(place, n_rows, names, classes)
     columns = columns if classes is not None else ()
     found = np.asarray(values)
     if found.dtype.kind not in "fiub" or found.ndim != 2:
@@ -68,23 +164,18 @@ def load_prior(
     return P if nodes is None else _placed(P, nodes, n_rows, names, place)
 
 
-def _read(
+def _read_priors(
     place: Place, n_rows: int, names: NodeNames | None, classes: Sequence[str] | None
 ) -> Found:
     if place.suffix in HDF5:
         with store.open_h5(place.path) as file:
             return _from_h5(file, place, names)
-    if place.suffix == ".npy":
-        return arrays.load_npy(place.path), None, ()
-    if place.suffix == ".npz":
-        with arrays.open_npz(place.path) as archive:
-            only = next(iter(archive)) if len(archive) == 1 else "prior"
-            return npz.member(archive, place.part or only, str(place)), None, ()
+    array = arrays.of_numpy(place, "prior")
+    if array is not None:
+        return array, None, ()
     if place.part is not None:
         raise InputError(f"{place}: all columns of a table are the prior; give {place.path}")
-    if place.suffix == ".parquet":
-        return _from_table(frames.read_parquet(place.path), place, n_rows, names, classes)
-    return _from_table(tables.read_columns(place.path), place, n_rows, names, classes)
+    return _from_table(frames.read_table(place.path), place, n_rows, names, classes)
 
 
 def _from_h5(file: h5py.File, place: Place, names: NodeNames | None) -> Found:
@@ -114,11 +205,7 @@ def _from_table(
     names: NodeNames | None,
     classes: Sequence[str] | None,
 ) -> Found:
-    at = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
-    if at is None and names is not None:
-        first = table.text(0)  # under any name: the names of the data say what it is
-        if first.dtype.kind == "O" and names.missing(list(first)) is None:
-            at = 0
+    at = node_column(table, names, table.header[:1])
     header = table.header
     wanted = classes or ()
     named = [i for i, name in enumerate(header) if name in wanted or name.lower() not in BELIEF]
@@ -163,13 +250,7 @@ def _placed(
     """Rows that are called as nodes, in the order of the nodes; NaN where there is none."""
     if names is not None and np.array_equal(names.texts, nodes):
         return P
-    rows = node_rows(nodes, names, str(place))
-    wrong = np.flatnonzero((rows < 0) | (rows >= n_rows))
-    if wrong.size:
-        raise InputError(
-            f"{place}: row {wrong[0]} names node {rows[wrong[0]]}, but there are {n_rows} nodes, "
-            "numbered from 0"
-        )
+    rows = rows_of(nodes, names, str(place), n_rows)
     if np.unique(rows).size < rows.size:
         twice = int(np.argmax(np.bincount(rows) > 1))
         raise InputError(f"{place}: node {twice} is named twice; keep one of its rows")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from mustlink_io.formats import anndata
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
-from mustlink_io.hdf5.result_parts import Network
+from mustlink_io.hdf5.result import Network
 
 _ARRAYS = (
     "/labels",
@@ -118,59 +120,55 @@ def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
     return found
 
 
-def has_classes(text: str) -> bool:
-    """Whether the labels of a result are classes, as `mustlink propagate` writes them."""
-    return _beside(text, "/classes")
+@dataclass(frozen=True)
+class About:
+    """What a file tells of its labels: whether they are `classes`, as `propagate` writes them.
+
+    `class_names` are those of classes by number, `pixels` height and width of a picture whose
+    pixels are the nodes, `sides` the rows and columns that are nodes; `directed`: of who sends and
+    who receives.
+    """
+
+    classes: bool = False
+    class_names: dict[int, str] | None = None
+    pixels: tuple[int, ...] | None = None
+    sides: tuple[int, int] | None = None
+    directed: bool = False
 
 
-def of_two_sides(text: str) -> bool:
-    """Whether the labels of a result are those of rows and columns."""
-    return _beside(text, "/row_labels")
-
-
-def sides(text: str) -> tuple[int, int] | None:
-    """How many rows and columns a result is of, None where it has nodes of one kind."""
-    if not of_two_sides(text):
-        return None
-    with store.open_h5(parse(text).path) as file:
-        rows, columns = (
-            store.read(file, f"/{name}_labels", {}, f"/{name}_labels") for name in ("row", "column")
-        )
-    return len(rows), len(columns)
-
-
-def picture_shape(text: str) -> tuple[int, ...] | None:
-    """Height and width of the picture whose pixels are the nodes of a result, None without one."""
-    if not _beside(text, "/image"):
-        return None
-    with store.open_h5(parse(text).path) as file:
-        return tuple(store.dataset(file, "/image").shape[:2])
-
-
-def of_directed(text: str) -> bool:
-    """Whether the labels of a result are those of a directed graph."""
-    return _beside(text, "/sending_labels")
-
-
-def _beside(text: str, name: str) -> bool:
-    """Whether a file of labels has an entry that tells what they are."""
-    if not _may_be_result(text):
-        return False
-    with store.open_h5(parse(text).path) as file:
-        return store.find(file, name) is not None
-
-
-def _may_be_result(text: str) -> bool:
-    """Whether labels are those that a result has, if their file is one."""
+def about(text: str) -> About:
+    """What is told of the labels of a result, and of the nodes of a graph; raises InputError."""
     place = parse(text)
+    if not _may_be_result(place):
+        return About()
+    with store.open_h5(place.path) as file:
+        has = {name for name in ("classes", "class_names", "image", "row_labels", "sending_labels")
+               if store.find(file, f"/{name}") is not None}  # fmt: skip
+        names: dict[int, str] | None = None
+        sides: tuple[int, int] | None = None
+        if {"classes", "class_names"} <= has:
+            names = names_in(file, "/class_names", "/classes")
+        if "row_labels" in has:
+            rows, columns = (
+                store.read(file, f"/{side}_labels", {}, f"/{side}_labels")
+                for side in ("row", "column")
+            )
+            sides = len(rows), len(columns)
+        pixels = tuple(store.dataset(file, "/image").shape[:2]) if "image" in has else None
+        return About("classes" in has, names, pixels, sides, "sending_labels" in has)
+
+
+def _may_be_result(place: Place) -> bool:
+    """Whether labels are those that a result has, if their file is one."""
     return place.suffix in HDF5 and (place.part or "/labels").strip("/") == "labels"
 
 
 def network_scores(text: str) -> dict[str, Any] | None:
     """What a run on a network recorded of its clusters' edges; None where it recorded nothing."""
-    if not _may_be_result(text):
+    place = parse(text)
+    if not _may_be_result(place):
         return None
-    with store.open_h5(parse(text).path) as file:
+    with store.open_h5(place.path) as file:
         told = result.read(file, text)
     found = None if told is None else told.report.network
     return None if found is None else found.model_dump(include=set(Network.model_fields))
@@ -190,15 +188,14 @@ def node_names(text: str) -> NodeNames | None:
         return names_or_none(store.texts(file, "/names"), str(place.path))
 
 
-def class_names(text: str) -> dict[int, str] | None:
-    """Names of the classes that the labels of a result stand for, None where they have none."""
-    if not has_classes(text):
-        return None
-    with store.open_h5(parse(text).path) as file:
-        if store.find(file, "/class_names") is None:
-            return None
-        classes = store.read(file, "/classes", {}, "/classes")
-        texts = store.texts(file, "/class_names")
-    if len(texts) != len(classes):
-        raise InputError(f"{text}: {len(texts)} names of {len(classes)} classes; damaged")
-    return {int(code): str(name) for code, name in zip(classes, texts, strict=True)}
+def names_in(file: h5py.File, name: str, numbers: str = "") -> dict[int, str]:
+    """Texts by their numbers, those that are none left out; numbers may be those of an entry."""
+    if store.find(file, name) is None:
+        return {}
+    texts = [str(one) for one in store.texts(file, name)]
+    known = range(len(texts))
+    if numbers and store.find(file, numbers) is not None:
+        known = store.read(file, numbers, {}, numbers).tolist()
+    if len(known) != len(texts):
+        raise InputError(f"{file.filename}:{name}: damaged: not one name a class")
+    return {number: one for number, one in zip(known, texts, strict=True) if one}

@@ -1,4 +1,4 @@
-"""Tables in text files: columns of numbers, or of words."""
+"""Tables in text files, of numbers or of words, by blocks of lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import csv
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,225 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import arrow
 from mustlink_io.hdf5 import store
+
+BLOCK_BYTES = 2**24
+_BLANKS = re.compile(rb"[ \t\r]+")
+_BLANK = 32  # bytes up to this one separate words
+_NEWLINE = 10
+
+
+class WordError(InputError):
+    """A word, where a number is wanted: `what` says which, on line `line` of those with values."""
+
+    def __init__(self, words: str, line: int = 0, what: str = "") -> None:
+        super().__init__(words)
+        self.line, self.what = line, what
+
+
+def tidied(block: bytes) -> bytes:
+    """A block of lines with one blank between words, and none around them."""
+    return _BLANKS.sub(b" ", block).replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
+
+
+def line_blocks(path: Path, skip: int, comments: str) -> Iterator[bytes]:
+    """Yield blocks of whole lines after the first `skip` ones, each ending with a newline.
+
+    Lines that begin with one of `comments` are left out.
+    """
+    comment = re.compile(rb"(?m)^[ \t]*[" + re.escape(comments.encode()) + rb"][^\n]*\n")
+    marks = comments.encode()
+    with path.open("rb") as file:
+        if file.read(3) != b"\xef\xbb\xbf":
+            file.seek(0)
+        for _ in range(skip):
+            file.readline()
+        rest = b""
+        while read := file.read(BLOCK_BYTES):
+            cut = read.rfind(b"\n") + 1
+            block, rest = (rest + read[:cut], read[cut:]) if cut else (b"", rest + read)
+            if any(mark in block for mark in marks):
+                block = comment.sub(b"", block)
+            if block:
+                yield block
+        if rest:
+            yield comment.sub(b"", rest + b"\n")
+
+
+def told_line(path: Path, skip: int, at: int) -> str:
+    """Name line `at`, from 0, of those with values after the first `skip` lines, and quote it.
+
+    For messages: the file is read until there.
+    """
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            words = line.strip()
+            if number <= skip or not words or words[0] in _COMMENT:
+                continue
+            if at == 0:
+                return f"line {number}, {store.text(words)[:60]!r}"
+            at -= 1
+    return f"edge {at} from its end"
+
+
+def numbers(block: bytes, dtype: type, where: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Numbers (m,) of a block of lines, and how many are on every line.
+
+    Raises InputError naming the first word that is no number.
+    """
+    chars = np.frombuffer(block, dtype=np.uint8)
+    solid = chars > _BLANK
+    starts = solid.copy()
+    starts[1:] &= ~solid[:-1]
+    at = np.flatnonzero(starts)
+    values: NDArray[Any] = np.empty(0, dtype=dtype)
+    with warnings.catch_warnings(), contextlib.suppress(ValueError):
+        warnings.simplefilter("ignore")  # of text that is no number; told below
+        if len(at):  # of blanks alone numpy makes a number
+            values = np.fromstring(block, dtype=dtype, sep=" ")
+    if len(values) != len(at):
+        raise _wrong(block, dtype, where)
+    ends = np.searchsorted(at, np.flatnonzero(chars == _NEWLINE))
+    return values, np.diff(ends, prepend=0)
+
+
+def _wrong(block: bytes, dtype: type, where: str) -> InputError:
+    """The error for the first word of a block that is no number."""
+    noun = "whole number" if np.issubdtype(dtype, np.integer) else "number"
+    kind: type = int if noun == "whole number" else float
+    for at, line in enumerate(one for one in block.split(b"\n") if one.strip()):
+        for word in line.split():
+            try:
+                kind(word)
+            except ValueError:
+                shown = [store.text(one.decode("utf-8", "replace")) for one in (word, line)]
+                what = f"{shown[0][:40]!r} is not a {noun}"
+                quoted = shown[1].strip()[:60]
+                return WordError(f"{where}: {what}, in the line {quoted!r}", at, what)
+    return InputError(f"{where}: something in it is not a {noun}")
+
+
+LARGE = 2**22  # bytes; below, numpy is done before pyarrow is imported (0.2 s)
+_CHUNK = 2**20  # bytes that a thread of pyarrow reads at once
+
+
+class NotPlainError(Exception):
+    """A line has other columns than the others, or a cell is not what its column holds.
+
+    Or pyarrow is not there. Another reader then says what is wrong, or takes it as it is.
+    """
+
+
+def advice(path: Path) -> str | None:
+    """What to do for a large file to be read fast, None where nothing is."""
+    if path.stat().st_size < LARGE or _csv() is not None:
+        return None
+    return (
+        f"{path}: read slowly, as pyarrow is not installed; it is up to five times faster after: "
+        "pip install 'mustlink[frames]'"
+    )
+
+
+def reader_of(path: Path) -> Any | None:
+    """The reader of CSV of pyarrow, if that is there and a file is large enough for it."""
+    return None if path.stat().st_size < LARGE else _csv()
+
+
+def _csv() -> Any | None:
+    try:
+        from pyarrow import csv
+    except ImportError:
+        return None
+    return csv
+
+
+def columns(
+    csv: Any | None, block: bytes, mark: str | None, kinds: Sequence[str]
+) -> list[NDArray[Any]]:
+    """Columns of numbers of these types in a block of lines; raises NotPlainError.
+
+    `csv` is of `reader_of`; `mark` separates columns, None stands for blanks.
+    """
+    found = []
+    for column in _table(csv, block, mark, kinds).columns:  # from_dlpack: to_numpy imports pandas
+        parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+        found.append(np.concatenate(parts) if parts else np.empty(0, dtype=str(column.type)))
+    return found
+
+
+def words(
+    csv: Any | None, block: bytes, mark: str | None, width: int
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64] | None]:
+    """Two columns of words in a block of lines, and a third of numbers; raises NotPlainError.
+
+    Returns every word once, those of the first column before those of the second, which of them
+    the cells of the two columns are (2, m), and the numbers (m,). Blanks and quotes around words do
+    not count.
+    """
+    table = _table(csv, block, mark, ["large_string", "large_string", "float64"][:width])
+    import pyarrow
+    from pyarrow import compute
+
+    pieces = []
+    for at in range(2):
+        clean = compute.ascii_trim(compute.ascii_trim_whitespace(table.column(at)), '"')
+        pieces += clean.chunks
+    if not pieces:
+        return [], np.empty((2, 0), dtype=np.int64), np.empty(0)
+    coded = pyarrow.concat_arrays(pieces).dictionary_encode()
+    texts = coded.dictionary.to_pylist()
+    if "" in texts:
+        raise NotPlainError
+    codes = np.from_dlpack(coded.indices).astype(np.int64).reshape(2, -1)
+    numbers = [np.from_dlpack(chunk) for column in table.columns[2:] for chunk in column.chunks]
+    return texts, codes, np.concatenate(numbers) if numbers else None
+
+
+def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Parts, which are taken out of their list, one after the other in one array."""
+    found = np.empty((sum(map(len, parts)), *parts[0].shape[1:]), dtype=parts[0].dtype)
+    end = len(found)
+    while parts:  # each is freed once it is copied
+        part = parts.pop()
+        found[end - len(part) : end] = part
+        end -= len(part)
+    return found
+
+
+def _table(csv: Any | None, block: bytes, mark: str | None, kinds: Sequence[str]) -> Any:
+    """A block of lines as a table of pyarrow, blanks made one where they separate columns."""
+    if csv is None:
+        raise NotPlainError
+    import pyarrow
+
+    names = [str(at) for at in range(len(kinds))]
+    types = dict(zip(names, map(pyarrow.type_for_alias, kinds), strict=True))
+
+    def read(text: bytes) -> Any:
+        try:
+            return csv.read_csv(
+                pyarrow.BufferReader(text),
+                csv.ReadOptions(column_names=names, block_size=_CHUNK),
+                csv.ParseOptions(delimiter=mark or " ", quote_char=False),
+                csv.ConvertOptions(column_types=types, null_values=[]),
+            )
+        except pyarrow.ArrowInvalid as error:
+            raise NotPlainError from error
+
+    if mark is None and b"\t" in block:
+        return read(tidied(block))
+    try:
+        return read(block)
+    except NotPlainError:
+        if mark is not None:
+            raise
+        return read(tidied(block))
+
 
 _COMMENT = "#%"
 NODE = ("node", "name", "index", "", "__index_level_0__")  # headers of a column that names nodes
 LABEL = ("label", "labels", "class", "cluster")
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"))
-
-
-class WordError(InputError):
-    """A cell of a table is a word, where a number is wanted."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +359,13 @@ def _has_quotes(path: Path) -> bool:
 
 def _by_arrow(path: Path, skip: int, mark: str | None, width: int) -> NDArray[np.float64] | None:
     """The numbers of a large table, None where numpy shall read it or say what is wrong."""
+    csv, parts = reader_of(path), []
     try:
-        table = np.empty((arrow.most_lines(path), width))
-        n_rows = arrow.fill(list(table.T), path, skip, mark)
-    except arrow.NotPlainError:
+        for block in line_blocks(path, skip, _COMMENT) if csv is not None else ():
+            parts.append(np.column_stack(columns(csv, block, mark, ["float64"] * width)))
+    except NotPlainError:
         return None
-    return table[:n_rows]
+    return joined(parts) if parts else None
 
 
 def to_integers(values: NDArray[Any], where: str, what: str) -> NDArray[np.int64]:
@@ -260,6 +469,22 @@ def find_column(header: Sequence[str], wanted: Sequence[str]) -> int | None:
     """Place of the first of some names in a header, None if it has none of them."""
     names = [name.strip().lower() for name in header]
     return next((names.index(name) for name in wanted if name in names), None)
+
+
+def value_column(
+    table: Table, part: str | None, usual: Sequence[str], node: int | None
+) -> int | None:
+    """Place of the column `part`, else of a usual one, else of the only one beside `node`."""
+    if part is not None:
+        return find_column(table.header, (part.strip("/").lower(),))
+    found = find_column(table.header, usual)
+    rest = [at for at in range(len(table.columns)) if at != node]
+    return rest[0] if found is None and len(rest) == 1 else found
+
+
+def listed(table: Table) -> str:
+    """Names of columns for a message."""
+    return ", ".join(store.text(name) for name in table.header[:12]) or "no header"
 
 
 def split_names(table: Table) -> tuple[NDArray[np.object_] | None, list[int]]:

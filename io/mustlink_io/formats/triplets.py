@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import arrays, matrices
-from mustlink_io.formats.adjacency import Lines
-from mustlink_io.formats.edge_lines import Opening, edge_blocks, opening
+from mustlink_io.formats.edges import Lines, Opening, edge_blocks, opening
 from mustlink_io.hdf5.file_names import EDGES, Place
 
 Blocks = Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]
@@ -22,81 +21,63 @@ _MOST = 2**31 - 1
 _PART = 1 << 20  # entries read in one go
 
 
-class Triplets(Protocol):
+@dataclass(frozen=True)
+class Triplets:
     """Edges of numbered nodes in a file, which is read anew for every pass.
 
     `shift` is the number of the first node, None where that is for the numbers to say, and `n` how
     many there are, likewise; `by_name`: numbers are names. With `both` every edge is to be given in
-    its other direction, too; of equal entries the `largest` counts, or their sum.
+    its other direction, too; of equal entries the `largest` counts, or their sum. `parts` reads
+    them, `told` says where an edge is.
     """
 
     where: str
     shift: int | None
     n: int | None
-    by_name: bool
     both: bool
     largest: bool
+    parts: Callable[[], Blocks]
+    told: Callable[[int], str]
+    by_name: bool = False
 
     def blocks(self) -> Blocks:
         """Ends (m, 2) as the file has them, and weights (m,); raises InputError."""
-        ...
-
-
-@dataclass
-class TextTriplets(Triplets):
-    """Edges in lines of text."""
-
-    found: Opening
-    shift: int | None
-    n: int | None
-    both: bool
-    largest: bool
-
-    def __post_init__(self) -> None:
-        self.where, self.by_name = str(self.found.lines.path), self.found.forced == "name"
-
-    def blocks(self) -> Blocks:
-        """See `Triplets`."""
-        low = 0 if self.shift is None else self.shift
+        low = self.shift or 0
         high = _MOST if self.n is None else low + self.n - 1
         done = 0
-        for ends, weights in edge_blocks(self.found):
+        for ends, weights in self.parts():
             wrong = _first_wrong(ends, weights, low, high)
             if wrong is not None:
-                told = f"{self.where}: {self.found.lines.told(done + wrong[0])}: the edge"
-                raise InputError(f"{told} {wrong[1]}")
+                raise InputError(f"{self.where}: {self.told(done + wrong[0])} {wrong[1]}")
             done += len(weights)
             yield ends, weights
 
 
-@dataclass
-class NpzTriplets(Triplets):
-    """Entries of a sparse matrix in an .npz of scipy, of which parts are read."""
+def _of_text(found: Opening, shift: int | None, n: int | None, **how: bool) -> Triplets:
+    return Triplets(
+        str(found.lines.path),
+        shift,
+        n,
+        parts=lambda: edge_blocks(found),
+        told=lambda edge: f"{found.lines.told(edge)}: the edge",
+        by_name=found.forced == "name",
+        **how,
+    )
 
-    place: Place
-    n: int
 
-    shift, by_name, both, largest = 0, False, False, False
-
-    def __post_init__(self) -> None:
-        self.where = str(self.place)
-
-    def blocks(self) -> Blocks:
-        """See `Triplets`."""
-        done = 0
-        with arrays.open_npz(self.place.path) as archive:
-            ends = _pairs_of(archive, self.n, self.where)
-            for pairs, data in zip(ends, archive.parts("data", _PART), strict=False):
-                if len(pairs) != len(data) or data.dtype.kind not in "fiub":
-                    raise InputError(f"{self.where}: as many numbers in data as columns are wanted")
-                weights = data.astype(np.float64)
-                wrong = _first_wrong(pairs, weights, 0, self.n - 1)
-                if wrong is not None:
-                    raise InputError(f"{self.where}: entry {done + wrong[0]} {wrong[1]}")
-                done += len(data)
-                yield pairs, weights
-            if (done,) != archive.declares("data")[0]:
-                raise InputError(f"{self.where}: as many numbers in data as columns are wanted")
+def _of_npz(place: Place, n: int) -> Blocks:
+    """Entries of a sparse matrix in an .npz of scipy, of which parts are read; InputError."""
+    wrong = InputError(f"{place}: as many numbers in data as columns are wanted")
+    done = 0
+    with arrays.open_npz(place.path) as archive:
+        ends = _pairs_of(archive, n, str(place))
+        for pairs, data in zip(ends, archive.parts("data", _PART), strict=False):
+            if len(pairs) != len(data) or data.dtype.kind not in "fiub":
+                raise wrong
+            done += len(data)
+            yield pairs, data.astype(np.float64)
+        if (done,) != archive.declares("data")[0]:
+            raise wrong
 
 
 def _pairs_of(archive: arrays.Archive, n: int, where: str) -> Iterator[NDArray[np.int64]]:
@@ -157,7 +138,7 @@ def triplets(place: Place) -> Triplets:
             "--memory, or number them"
         )
     shift = 0 if found.forced == "number" else None
-    return TextTriplets(found, shift, None, both=True, largest=True)
+    return _of_text(found, shift, None, both=True, largest=True)
 
 
 def _matrix_market(place: Place) -> Triplets:
@@ -181,7 +162,7 @@ def _matrix_market(place: Place) -> Triplets:
     width = 2 if words[3] == "pattern" else 3
     lines = Lines(place.path, skip + 1)
     found = Opening(lines, None, ["0"] * width, None)
-    return TextTriplets(found, 1, rows, both=words[4] == "symmetric", largest=False)
+    return _of_text(found, 1, rows, both=words[4] == "symmetric", largest=False)
 
 
 def _npz(place: Place) -> Triplets:
@@ -191,4 +172,6 @@ def _npz(place: Place) -> Triplets:
         shape = np.atleast_1d(archive["shape"])
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape[0] != shape[1]:
         raise InputError(f"{place}: shape {shape.tolist()}; a graph has as many rows as columns")
-    return NpzTriplets(place, int(shape[0]))
+    n = int(shape[0])
+    parts = partial(_of_npz, place, n)
+    return Triplets(str(place), 0, n, False, False, parts, lambda entry: f"entry {entry}")

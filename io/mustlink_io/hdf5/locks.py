@@ -32,17 +32,14 @@ _BUSY = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
-def lock_file(path: str | Path, folder: Path | None = None) -> Path:
-    """Return the lock file that guards `path`: beside it, symbolic links resolved, or in `folder`.
-
-    In a given folder, files of one name from several folders are told apart by a digest.
-    """
+def lock_file(path: str | Path) -> Path:
+    """Return the lock file that guards `path`: beside it, symbolic links resolved."""
     target = Path(os.path.realpath(path))
     name = target.name
-    if folder is not None or len(os.fsencode(name)) > _LONGEST:
+    if len(os.fsencode(name)) > _LONGEST:
         digest = hashlib.sha256(os.fsencode(target)).hexdigest()[:16]
         name = f"{name[:40]}.{digest}"
-    return (folder or target.parent) / f".{name}.lock"
+    return target.parent / f".{name}.lock"
 
 
 def is_locked(path: str | Path) -> bool:
@@ -61,9 +58,7 @@ def is_locked(path: str | Path) -> bool:
 
 
 @contextlib.contextmanager
-def locked(
-    path: str | Path, what: str = "output", *, folder: Path | None = None, wait: float = 0.0
-) -> Iterator[int | None]:
+def locked(path: str | Path, what: str = "output", *, wait: float = 0.0) -> Iterator[int | None]:
     """Hold the lock on `path` inside the `with` block; `what` names it in the error.
 
     Yields the descriptor that holds the lock. A child process that inherits it (`pass_fds`) shares
@@ -73,7 +68,7 @@ def locked(
     Raises InputError in one line when another process, or another `with` block of this one, holds
     the lock for longer than `wait` seconds, or when the lock file cannot be made.
     """
-    lock = lock_file(path, folder)
+    lock = lock_file(path)
     try:
         descriptor = _acquire(lock, time.monotonic() + wait)
     except BlockingIOError as error:

@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.workspace.shelf import VERSION, Notes, digest
-from mustlink_io.hdf5 import serialization, store
-from mustlink_io.hdf5.graph_rows import stored_graph
-from mustlink_io.hdf5.graph_writer import write_rows
+from mustlink_io.hdf5 import model_tree, store, writing
+from mustlink_io.hdf5.graphs import stored_graph, write_rows
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.hdf5.writing import to_json
 
 ENDING = ".work"
 _CUT_SHORT = -2  # the version of what is of no use to a later run
@@ -79,7 +78,7 @@ class WorkFolder:
             return None  # the HDF5 library would wait for what is being written
         try:
             with h5py.File(path, "r") as file:
-                value = serialization.read_tree(file, "value", types, self.scratch)
+                value = model_tree.read_tree(file, "value", types, self.scratch)
                 if digest(value) != store.decoded(file.attrs["digest"]):
                     raise ValueError("values and digest differ")
         except (FileNotFoundError, NotADirectoryError):
@@ -165,8 +164,8 @@ class WorkFolder:
     def _write(self, path: Path, stage: str, value: Any, seconds: float) -> None:
         try:
             self.folder.mkdir(exist_ok=True)
-            with store.create_h5(path) as file:
-                serialization.write_tree(file, "value", value)
+            with writing.create_h5(path) as file:
+                model_tree.write_tree(file, "value", value)
                 file.attrs.update(self._about(stage, seconds))
                 file.attrs["digest"] = np.bytes_(digest(value))
         except (InputError, OSError, RuntimeError) as error:

@@ -1,9 +1,10 @@
-"""Files written whole or not at all, also when the disk fills up half-way."""
+"""Files written whole or not at all, also when the disk fills up half-way; JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,10 +12,29 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from mustlink.errors import InputError
-from mustlink_io.hdf5 import conforming, schema
+from mustlink_io.hdf5 import schema
 from mustlink_io.system import user
+
+
+def to_json(value: Any) -> str:
+    """JSON of plain and numpy values; NaN and Inf, which JSON lacks, become null."""
+    return json.dumps(_plain(value), ensure_ascii=False, default=str)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
 
 _MAX_LINKS = 40
 _ROWS = 1 << 16  # of an answer on disk that are written in one go
@@ -132,13 +152,13 @@ def write(
     version = getattr(mustlink, "__version__", "unknown")
     full = {"/@mustlink-format": schema.FORMAT, "/@mustlink-version": version, **content}
     dims: dict[str, int] = {}
-    ready = {name: conforming.to_writable(schema.ITEMS[name], v, dims) for name, v in full.items()}
+    ready = {name: schema.to_writable(schema.ITEMS[name], v, dims) for name, v in full.items()}
     with create_h5(path) as file:
         for name, value in ready.items():
             place, _, attribute = name.partition("@")
             if attribute:
                 file.require_group(place).attrs[attribute] = value
-            elif conforming.is_on_disk(value):
+            elif schema.is_on_disk(value):
                 dtype = h5py.string_dtype() if schema.ITEMS[name].is_text else value.dtype
                 data = file.create_dataset(place, value.shape, dtype)
                 for first in range(0, len(value), _ROWS):

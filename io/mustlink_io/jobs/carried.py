@@ -1,7 +1,9 @@
-"""What a result file says that its model does not know of, for the file with further answers."""
+"""Entries of a result beside its model: what classes are called, which rows were left out."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,14 +11,171 @@ from typing import Any, Self
 
 import h5py
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from mustlink.check import as_points
 from mustlink.errors import InputError
-from mustlink_io.formats import stream
+from mustlink.observe import Recorder
+from mustlink.preparation.request import Preparation
+from mustlink.propagate.held_out import AnswerCalibration
+from mustlink.selection.calibration import Calibration
+from mustlink.workspace.shelf import digest
+from mustlink_io import formats
+from mustlink_io.formats import results, stream
+from mustlink_io.formats.data import Apart
 from mustlink_io.hdf5 import result, store
-from mustlink_io.hdf5.result_parts import Input
-from mustlink_io.hdf5.stored_names import StoredNames, stored_names
-from mustlink_io.jobs.class_names import of_clusters, with_names
-from mustlink_io.jobs.how_sure import told_of_confidence
+from mustlink_io.hdf5.result import Input
+from mustlink_io.hdf5.store import StoredNames, stored_names
+
+
+def names_content(
+    data: formats.Data, labels: formats.Labels | None, estimator: Any
+) -> dict[str, Any]:
+    """Names of nodes and of classes as entries of the result file, where there are some."""
+    found: dict[str, Any] = {}
+    called = data.stored_names if data.names is None else data.names
+    if called is not None:
+        found["/names"] = called.texts
+    if labels is None or labels.classes is None:
+        return found
+    if hasattr(estimator, "label_distributions_"):
+        return {**found, "/class_names": [labels.classes[at] for at in estimator.classes_]}
+    named = dict(enumerate(labels.classes))
+    clusters = np.asarray(estimator.labels_)
+    found["/class_names"] = of_clusters(clusters, labels.codes, named, estimator.report_.n_clusters)
+    return {**found, "/constraints/class_names": labels.classes}
+
+
+def with_class_names(outcome: dict[str, Any], labels: formats.Labels | None) -> dict[str, Any]:
+    """What a run found out, with names of classes beside the labels that were not kept."""
+    if labels is None or labels.classes is None:
+        return outcome
+    return with_names(outcome, dict(enumerate(labels.classes)))
+
+
+def with_names(outcome: dict[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
+    """The same with `names` of the classes by their numbers."""
+    asked = outcome.get("constraints")
+    if asked is None:
+        return outcome
+    named = {
+        key: [{**row, "class_name": names.get(row["class"])} for row in asked[key]]
+        for key in ("strays", "overruled")
+        if key in asked
+    }
+    return {**outcome, "constraints": {**asked, **named}}
+
+
+def of_clusters(
+    found: NDArray[Any], given: NDArray[Any], names: Mapping[int, str], n_clusters: int
+) -> list[str]:
+    """The class that most labelled nodes of every cluster have, empty where none has a label.
+
+    Clusters `found` (n,) and labels `given` (n,), -1 for none.
+    """
+    known = (given >= 0) & (found >= 0)
+    size = int(given.max(initial=-1)) + 2
+    n_clusters = max(n_clusters, int(found.max(initial=-1)) + 1)  # numbers may have gaps
+    votes = np.bincount(found[known] * size + given[known], minlength=n_clusters * size)
+    votes = votes.reshape(n_clusters, size)
+    most = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
+    return [names.get(number, "") for number in most.tolist()]
+
+
+Rows = NDArray[np.int64]
+
+_OF_NODES = ("/embedding", "/label_distributions", "/membership", "/confidence")  # 0 without node
+_CODES = ("/labels", "/constraints/labels", "/hierarchy/leaves")  # -1
+
+
+def of_kept(labels: formats.Labels | None, kept: Rows | None) -> formats.Labels | None:
+    """Labels of the rows that are kept."""
+    if labels is None or kept is None:
+        return labels
+    return replace(labels, codes=labels.codes[kept])
+
+
+def tell_lost(recorder: Recorder, what: str, given: int, left: int) -> None:
+    """Say how many labels or pairs are of rows that were left out."""
+    if left < given:
+        recorder.note(
+            f"drop_missing: {given - left:,} of {given:,} {what} are of rows that are left out and "
+            "not used; --impute keeps them"
+        )
+
+
+def content_of_all(content: Mapping[str, Any], kept: Rows, n: int) -> dict[str, Any]:
+    """Entries of a result file for all n rows: a row that was left out has label -1."""
+    found = dict(content)
+    for name in (*_CODES, *_OF_NODES):
+        if name in content:
+            values = np.asarray(content[name])
+            found[name] = np.full((n, *values.shape[1:]), -(name in _CODES), dtype=values.dtype)
+            found[name][kept] = values
+    if "/constraints/pairs" in content:
+        found["/constraints/pairs"] = kept[np.asarray(content["/constraints/pairs"])]
+    return found
+
+
+def outcome_of_all(outcome: Mapping[str, Any], kept: Rows) -> dict[str, Any]:
+    """What a run found out, its nodes numbered as the rows of the file."""
+    asked = outcome.get("constraints")
+    if asked is None:
+        return dict(outcome)
+    told = dict(asked)
+    if "worst" in asked:
+        told["worst"] = [{**row, "nodes": kept[row["nodes"]].tolist()} for row in asked["worst"]]
+    for key in ("strays", "overruled"):
+        if key in asked:
+            told[key] = [{**row, "node": int(kept[row["node"]])} for row in asked[key]]
+    return {**outcome, "constraints": told}
+
+
+def graph_of_all(affinity: sp.csr_matrix, kept: Rows, n: int) -> sp.csr_matrix:
+    """The same graph with a node without edges for every row that was left out."""
+    entries = affinity.tocoo()
+    ends = (kept[entries.row], kept[entries.col])
+    return sp.csr_matrix((entries.data, ends), shape=(n, n))
+
+
+def mean_confidence(
+    sure: NDArray[Any], labels: NDArray[Any], given: NDArray[np.int64] | None = None
+) -> float:
+    """The mean (n,) over nodes that have an answer and no label, over all answers without such."""
+    return float(sure[guessed(labels, given)].mean())
+
+
+def guessed(labels: NDArray[Any], given: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """Which nodes (n,) have an answer and no label; where there are none, which have an answer."""
+    there = labels >= 0
+    found = there if given is None else there & (given < 0)
+    return found if found.any() else there
+
+
+def told_of_confidence(
+    sure: NDArray[Any],
+    labels: NDArray[Any],
+    given: NDArray[np.int64] | None,
+    by: Calibration | AnswerCalibration,
+) -> dict[str, Any]:
+    """The mean confidence of the answers, and what it is calibrated by."""
+    mean = mean_confidence(sure, labels, given)
+    return {"mean_confidence": mean, "calibration": told_of_calibration(by)}
+
+
+def told_of_calibration(by: Calibration | AnswerCalibration) -> dict[str, Any]:
+    """Its parameters, how much was held out, and the reliability table of that."""
+    if isinstance(by, Calibration):
+        found: dict[str, Any] = {**by.trust._asdict(), "n_pairs": by.n_pairs}
+    else:
+        found = {"intercept": by.intercept, "slope": by.slope, "n_pairs": 0}
+    found["n_labels"] = by.n_labels
+    if by.reliability is not None:
+        table = by.reliability
+        found |= {"error": table.error, "width": table.width, "reliability": table.rows()}
+    return found
+
 
 _SURE = ("/confidence", "/membership")
 _TREE = "/hierarchy/linkage"
@@ -47,13 +206,13 @@ class Carried:
         with store.open_h5(path) as file:
             made = result.read(file, str(path)) or result.Result()
             data = made.report.data
-            clusters = names_in(file, "/class_names", "/classes")
+            clusters = results.names_in(file, "/class_names", "/classes")
             apart = store.find(file, "/classes") is None
             return cls(
                 stored_names(file, path),
                 _entries(file),
                 frozenset(one for one in (*_SURE, _TREE) if store.find(file, one) is not None),
-                names_in(file, "/constraints/class_names") if apart else clusters,
+                results.names_in(file, "/constraints/class_names") if apart else clusters,
                 clusters,
                 {
                     "command": made.report.command,
@@ -144,7 +303,6 @@ class Carried:
 
 
 def _entries(file: h5py.File) -> Entries:
-    """The picture and the preparation."""
     found: Entries = {}
     if store.find(file, "/image") is not None:
         found["/image"] = store.read(file, "/image", {}, "/image")
@@ -156,14 +314,109 @@ def _entries(file: h5py.File) -> Entries:
     return found
 
 
-def names_in(file: h5py.File, name: str, numbers: str = "") -> dict[int, str]:
-    """Texts by their numbers, those that are none left out; numbers may be those of an entry."""
-    if store.find(file, name) is None:
-        return {}
-    texts = [str(one) for one in store.texts(file, name)]
-    known = range(len(texts))
-    if numbers and store.find(file, numbers) is not None:
-        known = store.read(file, numbers, {}, numbers).tolist()
-    if len(known) != len(texts):
-        raise InputError(f"{file.filename}:{name}: damaged: not one name a class")
-    return {number: one for number, one in zip(known, texts, strict=True) if one}
+_HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content")
+_ROWS = 1 << 16  # looked at in one go
+
+
+class PointsElsewhere:
+    """Points (n, d) of a model that are read when they are first asked for, and checked."""
+
+    ndim = 2
+
+    def __init__(self, reference: Mapping[str, Any], model: Path) -> None:
+        self.reference = dict(reference)
+        self.shape: tuple[int, int] = tuple(reference["shape"])
+        self._model = model
+        self._found: NDArray[Any] | None = None
+        if "file" in reference:
+            self._place()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All of them; raises InputError where they are not there, or others."""
+        if self._found is None:
+            self._found = self._read()
+        return self._found if dtype is None else self._found.astype(dtype, copy=False)
+
+    def _read(self) -> NDArray[Any]:
+        if "file" not in self.reference:
+            raise InputError(
+                f"{self._model}: the points are not in it, only their digest; give them: "
+                "mustlink.load(path, data=X)"
+            )
+        place, text = self._place(), self.reference["file"]
+        there = os.path.exists(place.path)
+        if not there or stream.sha256(place.path) != self.reference["sha256"]:
+            gone = "has changed since" if there else "is not there"
+            raise InputError(
+                f"{self._model}: its points are those of {text}, which {gone}; give them: "
+                "mustlink.load(path, data=X)"
+            )
+        given = self.reference["steps"]
+        try:
+            steps: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            apart = tuple(Apart(str(option), str(name)) for option, name in self.reference["apart"])
+            how: dict[str, Any] = {"steps": Preparation(**steps), "apart": apart}
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{self._model}: damaged: how points were read; save anew") from error
+        how["want"] = "points" if self.reference["want"] == "points" else None
+        return as_points(formats.load(str(place), **how).value)
+
+    def _place(self) -> formats.Place:
+        """Their file, as it was named or beside the model; InputError where it is no file.
+
+        The model may name anything: reading a device or a pipe would never end.
+        """
+        place = formats.parse(self.reference["file"])
+        beside = self._model.parent / place.path
+        if not os.path.exists(place.path) and os.path.exists(beside):
+            place = replace(place, path=beside)
+        if os.path.exists(place.path) and not place.path.is_file():
+            raise InputError(
+                f"{self._model}: its points are those of {place.path}, which is no regular file; "
+                "give them: mustlink.load(path, data=X)"
+            )
+        return place
+
+
+def fingerprint(X: Any) -> str:
+    """SHA-256 of points (n, d) in single precision, which is how files are read; by rows."""
+    found = hashlib.sha256()
+    for first in range(0, X.shape[0], _ROWS):
+        found.update(np.ascontiguousarray(X[first : first + _ROWS], dtype=np.float32).data)
+    return found.hexdigest()
+
+
+def reference_of(
+    text: str, sha256: str, want: Any, steps: Preparation, apart: Any, X: Any
+) -> dict[str, Any]:
+    """How points are found again: from which file, read as what, prepared how; and which."""
+    told = [(one.option, one.name) for one in apart]
+    which = list(X.shape), fingerprint(X)
+    return dict(zip(_HOW, (text, sha256, want, steps.to_dict(), told, *which), strict=True))
+
+
+def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
+    """The caller's points, if they are those; else such that are read when asked for. InputError.
+
+    `reference` may come from any file: it names a file to read, and nothing to be done.
+    """
+    shape: Any = reference.get("shape")
+    fine = isinstance(shape, list | tuple) and len(shape) == 2
+    told = "digest" in reference or set(_HOW) - {"content"} <= set(reference) <= set(_HOW)
+    told = told and isinstance(reference.get("file", ""), str)
+    if not fine or not told or not all(isinstance(size, int) and size > 0 for size in shape):
+        raise InputError(f"{model}: damaged: the reference to its points; save it anew")
+    elsewhere = PointsElsewhere(reference, model)
+    if data is None:
+        return elsewhere
+    X = as_points(data, "data")
+    if X.shape != tuple(shape):
+        raise InputError(f"{model}: data of shape {X.shape}; those that were fitted have {shape}")
+    if "digest" in reference:
+        same = digest(X) == reference["digest"]
+    else:  # models of 0.1 do not say which points they are: their file does
+        X = X.astype(np.float32, copy=False)  # as files are read
+        same = fingerprint(X) == (reference.get("content") or fingerprint(np.asarray(elsewhere)))
+    if not same:
+        raise InputError(f"{model}: data are other points than those that were fitted")
+    return X

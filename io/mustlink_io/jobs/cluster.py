@@ -11,27 +11,22 @@ from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import MOST_COUNTED
 from mustlink.errors import InputError
+from mustlink.graph import StoredGraph
 from mustlink.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.jobs import diagnostics, on_disk
-from mustlink_io.jobs.given_priors import load_soft_labels
-from mustlink_io.jobs.how_sure import told_of_confidence
+from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.carried import of_kept, tell_lost, told_of_confidence
+from mustlink_io.jobs.diagnostics import now
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.left_out_rows import of_kept, tell_lost
-from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method, flag
-from mustlink_io.jobs.provenance import command_line, now
+from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method
 from mustlink_io.jobs.side_information import (
     class_labels,
     load_constraints,
+    load_soft_labels,
     refuse_contradictions,
 )
 
 _SOFT = 40  # bytes a node and column: the shares, a copy, and what CSR has of them
-
-
-def usual_method(*side: str | None) -> str:
-    """The method where none is named, by whether anything is known."""
-    return "csp" if any(side) else "ncut"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +47,28 @@ class ClusterJob(Job):
     membership: bool = False
     hierarchy: bool = False
 
+    verb: ClassVar[str] = "cluster"
+    own_flags: ClassVar[Mapping[str, str]] = {
+        "-k": "n_clusters",
+        "-m": "method",
+        "--labels": "labels",
+        "--constraints": "constraints",
+        "--soft-labels": "soft_labels",
+        "--belief": "belief",
+        "--beliefs": "beliefs",
+        "--strict": "strict",
+        "--confidence": "confidence",
+        "--membership": "membership",
+        "--hierarchy": "hierarchy",
+    }
     methods: ClassVar[Mapping[str, Method]] = METHODS
     common: ClassVar[frozenset[str]] = COMMON_OPTIONS
+
+    @classmethod
+    def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The method where none is named, by whether anything is known."""
+        known = any(own.get(name) for name in ("labels", "constraints", "soft_labels"))
+        return {"method": "csp" if known else "ncut"}
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
@@ -186,30 +201,6 @@ class ClusterJob(Job):
             return np.asarray(side)
         return side.labels if side is not None and side.kind == "labels" else None
 
-    @property
-    def command(self) -> str:
-        """The command line of this job."""
-        options = {
-            "-k": self.n_clusters,
-            "-m": self.method,
-            "--labels": self.labels,
-            "--constraints": self.constraints,
-            "--soft-labels": self.soft_labels,
-            "--belief": self.belief,
-            "--beliefs": ",".join(f"{kind}={by:g}" for kind, by in self.beliefs.items()) or None,
-            "--strict": self.strict or None,
-            "--confidence": self.confidence or None,
-            "--membership": self.membership or None,
-            "--hierarchy": self.hierarchy or None,
-            **self.preparing_flags,
-            **{flag(name): value for name, value in self.params.items()},
-            "--threads": self.threads,
-            "--memory": self.memory,
-            "--time": self.time_limit,
-            **self.output_flags,
-        }
-        return command_line("cluster", self.data, options)
-
     def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Sizes, eigenvalues, and how graph, clusters and constraints look."""
         found = {**cluster_findings(estimator, side), "command": self.command}
@@ -242,45 +233,34 @@ class ClusterJob(Job):
 
 def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     """What a fitted clusterer found; `side` are Constraints, labels (n,) -1 unknown, or None."""
-    labels = np.asarray(estimator.labels_)
-    if on_disk.is_on_disk(estimator):
-        return {
-            "sizes": np.bincount(
-                labels[labels >= 0], minlength=estimator.report_.n_clusters
-            ).tolist(),
-            "unassigned": int(np.count_nonzero(labels < 0)),
-            "finished": now(),
-            "clusters": on_disk.clusters_of(estimator),
-            "constraints": None if side is None else diagnostics.constraints(labels, side),
-        }
+    labels, graph = np.asarray(estimator.labels_), estimator.graph_
     assigned = labels[labels >= 0]
     asked = None
     if isinstance(side, np.ndarray):
         asked = {"kind": "labels", **diagnostics.given_labels(labels, side)}
     elif side is not None:
         asked = diagnostics.constraints(labels, side)
-    return {
+    found = {
         "sizes": np.bincount(assigned, minlength=estimator.report_.n_clusters).tolist(),
         "unassigned": int(labels.size - assigned.size),
         "finished": now(),
-        "graph": diagnostics.graph_health(estimator.graph_),
-        "spectrum": diagnostics.spectrum(estimator.graph_),
-        "clusters": diagnostics.clusters(estimator.graph_, labels),
         "constraints": asked,
     }
-
-
-def _eigenvalues(estimator: Any) -> np.ndarray:
-    """Empty for a method that has none."""
-    return np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
+    if isinstance(graph, StoredGraph):
+        links = estimator._cut_on_disk.links
+        return {**found, "clusters": diagnostics.clusters_of_links(links, labels)}
+    return {
+        **found,
+        "graph": diagnostics.graph_health(graph),
+        "spectrum": diagnostics.spectrum(graph),
+        "clusters": diagnostics.clusters(graph, labels),
+    }
 
 
 def cluster_content(estimator: Any) -> dict[str, Any]:
     """Answers of a fitted clusterer, as entries of the result file."""
-    tree = getattr(estimator, "_hierarchy", None)
-    if tree is None or tree.labels is not estimator.labels_ or not len(tree.linkage):
-        more = {}
-    else:
+    tree, more = getattr(estimator, "_hierarchy", None), dict[str, Any]()
+    if tree is not None and tree.labels is estimator.labels_ and len(tree.linkage):
         more = {
             "/hierarchy/linkage": tree.linkage,
             "/hierarchy/clusters": tree.groups,
@@ -289,6 +269,6 @@ def cluster_content(estimator: Any) -> dict[str, Any]:
     return {
         "/labels": np.asarray(estimator.labels_),
         "/embedding": estimator.embedding_,
-        "/eigenvalues": _eigenvalues(estimator),
+        "/eigenvalues": np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float),
         **more,
     }

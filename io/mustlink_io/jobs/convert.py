@@ -9,23 +9,234 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import annotate, arrays, networks, results, writers
+from mustlink_io.formats import anndata, arrays, networks, results, writers
 from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.photographs import save_label_picture
+from mustlink_io.formats.triplets import Triplets, triplets
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import FORMS, USUAL
+from mustlink_io.hdf5.graphs import write_rows
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.work_folder import remove_leftovers
-from mustlink_io.jobs.convert_results import (
-    TABLES,
-    is_answer,
-    is_labels,
-    write_answer,
-    write_labels,
-)
-from mustlink_io.jobs.convert_rows import convert_rows
+
+_NODE = 40  # bytes a node: how many edges each has, where its rows begin, which number it is
+_LINES = 200 * 10**6  # bytes of a block of lines that is read
+
+
+def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, int, list[str]]:
+    """Write `/graph` of edges in text or a sparse .npz within `memory`; nodes, entries, notes.
+
+    The file is read twice: edges are counted, and dealt out to rows by way of a temporary file in
+    the folder of the output, 24 bytes an edge. Raises InputError.
+    """
+    from mustlink.graph.row_buckets import RowBuckets
+
+    found = triplets(place)
+    _check(memory, found.n or 0)  # before a long file is read
+    counts = _counted(found, memory)
+    _check(memory, max(counts.size, found.n or 0))
+    known, notes = _names(found, counts, place)
+    if known is None:
+        first = found.shift or 0
+        number = np.arange(-first, counts.size - first, dtype=np.int32)
+        counts = counts[first:]
+        n = counts.size if found.n is None else found.n
+        counts = np.concatenate([counts, np.zeros(n - counts.size, dtype=np.int64)])
+    else:
+        number = np.full(counts.size, -1, dtype=np.int32)
+        number[known] = np.arange(known.size, dtype=np.int32)
+        counts = counts[known]
+    buckets = RowBuckets(counts, Path(output).resolve().parent)
+    for ends, weights in found.blocks():
+        i, j = number[ends[:, 0]], number[ends[:, 1]]
+        values = weights.astype(np.float32)
+        buckets.add(i, j, values)
+        if found.both:
+            turn = i != j
+            buckets.add(j[turn], i[turn], values[turn])
+    info = {"kind": "precomputed"}
+    done = write_rows(output, counts.size, buckets.rows(largest=found.largest), info, known)
+    return counts.size, done, notes
+
+
+def _check(memory: int, nodes: int) -> None:
+    """Raise InputError where blocks of lines and edges of so many nodes do not fit."""
+    from mustlink.graph.row_buckets import MEMORY
+
+    least = PROGRAM + MEMORY + _LINES + _NODE * nodes
+    if least > memory:
+        what = f"edges of {nodes} nodes need" if nodes else "edges by blocks need"
+        raise InputError(
+            f"--memory: {size_text(memory)} given, but {what} at least "
+            f"{size_text(least, up=True)}; a small file is read whole without --memory"
+        )
+
+
+def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
+    """Entries of every number from 0 on; raises InputError where there are too many numbers."""
+    counts = np.zeros(1, dtype=np.int64)
+    for ends, _ in found.blocks():
+        if not len(ends):
+            continue
+        highest = int(ends.max())
+        if highest * _NODE > memory:
+            raise InputError(
+                f"{found.where}: a node numbered {highest}; up to that number nodes "
+                f"need {size_text(PROGRAM + highest * _NODE, up=True)}, but --memory is "
+                f"{size_text(memory)}"
+            )
+        if highest >= counts.size:
+            counts = np.concatenate([counts, np.zeros(highest + 1 - counts.size, dtype=np.int64)])
+        counts += np.bincount(ends[:, 0], minlength=counts.size)
+        if found.both:
+            turn = ends[:, 0] != ends[:, 1]
+            counts += np.bincount(ends[turn, 1], minlength=counts.size)
+    if not counts.any():
+        raise InputError(f"{found.where}: no edge in it; nothing to cluster")
+    return counts
+
+
+def _names(
+    found: Triplets, counts: NDArray[np.int64], place: formats.Place
+) -> tuple[NDArray[np.int64] | None, list[str]]:
+    """Numbers of the nodes where these are names, as `edges.of_numbers` decides; and a note."""
+    if found.shift is not None:
+        return None, []
+    lowest, highest = int(np.flatnonzero(counts)[0]), counts.size - 1
+    total = highest if lowest == 1 else highest + 1
+    sparse = 2 * int(np.count_nonzero(counts)) < total
+    if not sparse and not found.by_name and lowest != 1:
+        return None, []
+    by_name = sparse or found.by_name
+    known = np.flatnonzero(counts) if by_name else np.arange(1, highest + 1)
+    return known, [f"{place}: numbers are names of its {known.size} nodes; they are in /names"]
+
+
+TABLES = ("csv", "parquet")
+PICTURES = ("png", "tif")
+_ANSWERS = ("embedding", "membership", "label_distributions", "confidence")  # a row a node
+Written = tuple[str, list[int], list[str]]  # what it is, its shape, notes
+
+
+def is_labels(place: formats.Place) -> bool:
+    """Whether a place is the labels of a file, or a column of obs in AnnData."""
+    part = (place.part or "").strip("/")
+    return place.suffix in formats.HDF5 and (
+        part in ("labels", "y") or (place.suffix == anndata.ENDING and part.startswith("obs/"))
+    )
+
+
+def is_answer(place: formats.Place) -> bool:
+    """Whether a place is an answer in a result beside the labels."""
+    named = (place.part or "").strip("/") in _ANSWERS
+    return named and results.is_result(formats.Place(place.path))
+
+
+def write_labels(
+    place: formats.Place,
+    output: str,
+    form: str,
+    notes: Sequence[str] = (),
+    of_clusters: NDArray[Any] | None = None,
+) -> Written:
+    """Labels of a result with what is known of its nodes, or labels alone; raises InputError.
+
+    `of_clusters` names the class of every cluster, where it is kept apart from the labels. Labels
+    of pixels are (h, w) in what holds arrays.
+    """
+    _refuse_copies(place, output, form)
+    if form not in (*writers.LABELS, *PICTURES):
+        able = ", ".join(USUAL[name] for name in writers.LABELS if name not in ("h5", "edges"))
+        raise InputError(
+            f"{output}: {form} cannot hold labels; write {able} or .txt, of a picture .png or .tif"
+        )
+    content: dict[str, Any]
+    if results.is_result(place):
+        content = results.read(place)
+    else:
+        found = formats.load_classes(str(place))
+        content = {"/labels": found.codes}
+        if found.classes is not None:
+            content |= {"/classes": range(len(found.classes)), "/class_names": found.classes}
+        elif of_clusters is not None:
+            content["/class_names"] = of_clusters
+        names = results.node_names(str(place))
+        if names is not None and len(names) == len(found.codes):
+            content["/names"] = names.texts
+    notes, labels = list(notes), content["/labels"]
+    pixels = results.about(str(place)).pixels
+    if form in TABLES:
+        writers.table_file(output, form, results.columns(content, str(place)))
+        return "labels", [len(labels)], notes
+    if pixels is not None and form != "h5":
+        labels = labels.reshape(pixels)
+    if form in PICTURES:
+        if pixels is None:
+            raise InputError(f"{output}: {place} is no result of a picture; write .csv or .npy")
+        note = save_label_picture(labels, output)
+        notes += [] if note is None else [note]
+    else:
+        writers.labels_file(output, labels, form)
+    if len(content) > 1:
+        notes.append(f"{output}: holds labels alone; .csv and .parquet have names, too")
+    return "labels", list(labels.shape), notes
+
+
+def write_answer(place: formats.Place, output: str, form: str) -> Written | None:
+    """An answer of a result in all its digits, (n, …), or (h, w, …) of pixels; raises InputError.
+
+    A table has the names of nodes, where they have some, and of the classes that columns are. None
+    for a format of points, which an answer can be, too.
+    """
+    name = (place.part or "").strip("/")
+    if form not in (*TABLES, "npy", "npz") and name != "confidence":
+        return None
+    _refuse_copies(place, output, form)
+    content = results.read(formats.Place(place.path))
+    if f"/{name}" not in content:
+        raise InputError(f"{place}: no /{name} in it; it has {', '.join(sorted(content))}")
+    values = np.asarray(content[f"/{name}"])
+    if form in TABLES:
+        titles = _titles(name, values, content)
+        columns = dict(zip(titles, values.reshape(len(values), -1).T, strict=True))
+        nodes = {"node": content["/names"]} if "/names" in content else {}
+        writers.table_file(output, form, nodes | columns)
+        return name, list(values.shape), []
+    if form not in ("npy", "npz"):
+        raise InputError(f"{output}: {form} cannot hold {name}; write .csv, .parquet, .npy or .npz")
+    pixels = results.about(str(place.path)).pixels
+    if pixels is not None:
+        values = values.reshape(*pixels, *values.shape[1:])
+    writers.arrays_file(output, form, **{name: values})
+    return name, list(values.shape), []
+
+
+def _titles(name: str, values: NDArray[Any], content: dict[str, Any]) -> list[str]:
+    """Titles of columns: names of classes, numbers of clusters, x0, x1 and so on of coordinates."""
+    wide = 1 if values.ndim == 1 else values.shape[1]
+    if name == "confidence":
+        return [name]
+    if name == "embedding":
+        return [f"x{at}" for at in range(wide)]
+    if name == "membership":
+        return [f"cluster {at}" for at in range(wide)]
+    known = content.get("/class_names", content.get("/classes", range(wide)))
+    return [str(one) for one in known]
+
+
+def _refuse_copies(place: formats.Place, output: str, form: str) -> None:
+    """Raise InputError for formats that take a result only beside the data it is of."""
+    for named, noun, into in (("h5ad", "AnnData", "DATA"), ("graphml", "GraphML", "GRAPH")):
+        if form == named:
+            raise InputError(
+                f"{output}: a result goes into a copy of the {noun} file it is of: "
+                f"mustlink convert {place} --into {into}.{named} -o {output}"
+            )
+
 
 _NOTHING = Preparation()
 _INTO = {".h5ad": "AnnData", ".graphml": "GraphML"}
@@ -48,20 +259,26 @@ def convert(
     place = formats.parse(source)
     store.check_readable(place.path)
     form = form or _form(output)
-    target = store.check_output(output, [place.path])
+    target = writing.check_output(output, [place.path])
     with locked(output):
         remove_leftovers(target)
         written = None
         if memory is not None:
             if not steps.is_nothing:
                 raise InputError(f"{place}: --memory is for edges, which have no columns")
-            return _by_rows(place, output, form, memory)
+            if form != "h5":
+                raise InputError(
+                    f"--memory: edges go into HDF5, not {form}; leave it out, or write .h5"
+                )
+            n, entries, notes = convert_rows(place, output, memory)
+            notes.append(f"{output}: {entries:,} weights, two an edge, in single precision")
+            return _told(str(place), output, "graph", form, [n, n], notes)
         if results.is_result(place) or is_labels(place):
             if not steps.is_nothing:
                 raise InputError(f"{place}: holds labels, which have no columns to prepare")
             written = write_labels(place, output, form)
         elif form in TABLES and results.in_anndata(place):
-            place = formats.Place(place.path, f"/obs/{annotate.KEY}")
+            place = formats.Place(place.path, f"/obs/{anndata.KEY}")
             note = f"{place}: is written, the result in it; for other parts name them"
             classes = results.classes_in_anndata(formats.Place(place.path))
             written = write_labels(place, output, form, [note], classes)
@@ -71,15 +288,6 @@ def convert(
             return _data(source, output, form, steps)
         kind, shape, notes = written
         return _told(str(place), output, kind, form, shape, notes)
-
-
-def _by_rows(place: formats.Place, output: str, form: str, memory: int) -> dict[str, Any]:
-    """Edges in text to HDF5 by blocks of lines."""
-    if form != "h5":
-        raise InputError(f"--memory: edges go into HDF5, not {form}; leave it out, or write .h5")
-    n, entries, notes = convert_rows(place, output, memory)
-    notes.append(f"{output}: {entries:,} weights, two an edge, in single precision")
-    return _told(str(place), output, "graph", form, [n, n], notes)
 
 
 def _form(output: str) -> str:
@@ -92,12 +300,14 @@ def _form(output: str) -> str:
 
 
 def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, Any]:
-    """Points or a graph."""
     data = formats.load(source, steps=steps, gaps=True)
-    known = writers.POINTS if data.kind == "points" else writers.GRAPH
+    known: tuple[str, ...] = writers.GRAPH
+    write: Any = writers.write_graph
+    noun = "a graph"
+    if data.kind == "points":
+        known, write, noun = writers.POINTS, writers.write_points, "points"
     if form not in known:
         able = ", ".join(USUAL[name] for name in known)
-        noun = "points" if data.kind == "points" else "a graph"
         raise InputError(
             f"{output}: {form} cannot hold {noun}, which {data.place} is; write {able}"
         )
@@ -107,34 +317,23 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
     if data.weights is not None and form == "h5":
         more = {"weights": data.weights, "rows": data.rows}
     elif data.weights is not None:
-        warnings.append(_what_is_lost(data, output))
-        names = _names_of_nodes(data)
+        rows = "" if data.rows is None else f", which were {data.n_rows} rows"
+        warnings.append(
+            f"{output}: has no place for how often nodes count: {data.value.shape[0]} nodes{rows}, "
+            "now count alike; .h5 has"
+        )
+        if names is not None and data.rows is not None:  # of equal rows that of the first
+            first = np.unique(data.rows, return_index=True)[1]
+            names = NodeNames(names.texts[first], names.where)
     if labels is not None and form in writers.WITH_LABELS and (form, data.kind) != ("npz", "graph"):
         more["labels"] = labels
     elif labels is not None:
         notes.append(f"{output}: has no place for the labels in {data.place.path}; .h5 has")
-    notes += known[form](output, data.value, names, **more)
+    notes += write(output, form, data.value, names, **more)
     if data.kind == "points" and _is_double(data.place):
         notes.append(f"{output}: float64 became float32, about 7 digits of every value")
     shape = list(data.value.shape)
     return _told(str(data.place), output, data.kind, form, shape, notes, warnings)
-
-
-def _what_is_lost(data: formats.Data, output: str) -> str:
-    """Words on a graph whose nodes stand for several in a format that takes all nodes alike."""
-    rows = "" if data.rows is None else f", which were {data.n_rows} rows"
-    return (
-        f"{output}: has no place for how often nodes count: {data.value.shape[0]} nodes{rows}, now "
-        "count alike; .h5 has"
-    )
-
-
-def _names_of_nodes(data: formats.Data) -> NodeNames | None:
-    """Names of nodes: of equal rows that of the first."""
-    if data.names is None or data.rows is None:
-        return data.names
-    first = np.unique(data.rows, return_index=True)[1]
-    return NodeNames(data.names.texts[first], data.names.where)
 
 
 def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
@@ -145,7 +344,7 @@ def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
         with arrays.open_npz(path) as archive:
             names = [name for name in ("labels", "y") if name in archive]
             found = next((name for name in names if archive.declares(name)[0] == (n,)), None)
-    elif data.place.suffix in formats.HDF5 and data.place.suffix != annotate.ENDING:
+    elif data.place.suffix in formats.HDF5 and data.place.suffix != anndata.ENDING:
         with store.open_h5(path) as file:
             for name in formats.LABEL_NAMES:
                 item = store.find(file, name)
@@ -191,8 +390,8 @@ def convert_into(
     with locked(output):
         remove_leftovers(goal)
         content = results.read(place)
-        if data.suffix == annotate.ENDING:
-            notes = annotate.annotate(annotate.Target(data.path, output, key, overwrite), content)
+        if data.suffix == anndata.ENDING:
+            notes = anndata.annotate(anndata.Target(data.path, output, key, overwrite), content)
         else:
             columns = _attributes(content, str(place), key)
             names = results.node_names(source)

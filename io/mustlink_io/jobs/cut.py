@@ -1,16 +1,43 @@
-"""`mustlink cut`: along strokes or without, a picture or a stack of slices."""
+"""`mustlink cut` and `demo`: a picture or a stack along strokes, a picture by itself."""
 
 from __future__ import annotations
 
+import colorsys
+import shlex
+from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+import mustlink as ml
+from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer
-from mustlink_io.formats.stacks import ENDINGS, pages_in
-from mustlink_io.jobs.cut_alone import cut_alone
-from mustlink_io.jobs.cut_picture import cut_picture
-from mustlink_io.jobs.cut_stack import cut_stack
+from mustlink_io import pictures
+from mustlink_io.formats.photographs import (
+    PAINTED_ON,
+    STACKS,
+    load_cut_out,
+    load_image,
+    load_stack,
+    load_stack_strokes,
+    load_strokes,
+    pages_in,
+    save_image,
+    save_stack,
+)
+from mustlink_io.hdf5.writing import atomic, check_output
+from mustlink_io.pictures.canvas import colours as of_labels
+from mustlink_io.pictures.images import cut_out, outlined, slices
+
+PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"
+STROKES = resources.files("mustlink_io") / "data" / "china_strokes.png"
+_GOLDEN = 0.618034  # of the circle of hues between two parts, so that neighbours differ
+_MOST = 256  # parts that 8-bit grey can tell apart
+_ALL = -1  # no part is dimmed
 
 
 def cut(
@@ -26,22 +53,26 @@ def cut(
 ) -> dict[str, Any]:
     """Cut along `strokes`, or where these are None into `n_clusters` parts; returns plain values.
 
-    What is written as TIFF or .npy is a stack, see `cut_stack`. Raises InputError.
+    Writes the labels, a picture to look at and, of a picture along strokes, a cut-out for each
+    class, in which what is transparent in the picture stays so. What is written as TIFF or .npy is
+    a stack, of which the picture shows some slices. Raises InputError.
     """
     pages, ending = pages_in(picture), Path(output).suffix.lower()
     told = f"has {pages} pages" if pages > 1 else "is an array"
     many = pages > 1 or Path(picture).suffix.lower() == ".npy"
+    how = {"random_state": random_state, "n_jobs": n_jobs}
     if strokes is None and many:
         raise InputError(
             f"strokes: none are given, but {picture} {told}; a stack is cut along strokes alone"
         )
-    if strokes is not None and ending in ENDINGS:
-        if Path(picture).suffix.lower() not in ENDINGS:
+    if strokes is not None and ending in STACKS:
+        if Path(picture).suffix.lower() not in STACKS:
             raise InputError(
                 f"output: {output} is for a stack, but {picture} is a picture; its labels need a "
                 "name that ends in .png"
             )
-        return cut_stack(picture, strokes, output, spacing, random_state, n_jobs, observer)
+        est = ml.StrokeCut(**how)
+        return _stack(est, picture, strokes, Path(output), spacing=spacing, observer=observer)
     if many:
         raise InputError(
             f"output: {output} is a picture, but {picture} {told}; labels of a stack need a name "
@@ -53,5 +84,172 @@ def cut(
             "those of a stack need; change it"
         )
     if strokes is None:
-        return cut_alone(picture, n_clusters, output, random_state, n_jobs, observer)
-    return cut_picture(picture, strokes, output, spacing, random_state, n_jobs, observer)
+        return _alone(picture, n_clusters, Path(output), observer, **how)
+    est = ml.StrokeCut(**how)
+    return _picture(est, picture, strokes, Path(output), spacing=spacing, observer=observer)
+
+
+def _alone(
+    picture: str, n_clusters: int | str, path: Path, observer: Observer | None, **how: Any
+) -> dict[str, Any]:
+    """A photograph becomes the parts that it shows, with lines round them."""
+    if n_clusters != "auto" and int(n_clusters) > _MOST:
+        raise InputError(f"n_clusters: {n_clusters} parts, but grey has {_MOST}; ask for fewer")
+    outline = _beside(path, "outline")
+    _check((path, outline), picture)
+    image = load_image(picture, picture)
+    est = ml.RegionCut(n_clusters, **how).fit(image, observer=observer)
+    labels, k = est.labels_, est.n_clusters_
+    if k > _MOST:
+        raise InputError(f"n_clusters: {k} parts found, but grey has {_MOST}; ask for fewer")
+    bright = [colorsys.hsv_to_rgb(part * _GOLDEN % 1.0, 0.8, 1.0) for part in range(k)]
+    colours = np.rint(255 * np.array(bright)).astype(np.uint8)
+    save_image(labels.astype(np.uint8), path)
+    save_image(outlined(image, labels, _ALL, colours), outline)
+    counts = np.bincount(labels.ravel(), minlength=k).tolist()
+    parts = [
+        {"value": part, "colour": _hex(colours[part]), "pixels": counts[part]} for part in range(k)
+    ]
+    why = est.report_.choices["n_clusters"][1]
+    return _told(est, path, outline, n_clusters=k, why=why, parts=parts)
+
+
+def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> dict[str, Any]:
+    """A photograph becomes labels of pixels, and cut-outs."""
+    pixels = load_cut_out(picture, picture)
+    image, own = pixels[..., :3], pixels[..., 3]
+    painted, colours = load_strokes(strokes, "strokes")
+    if painted.shape != image.shape[:2]:
+        sizes = [f"{one.shape[1]} x {one.shape[0]}" for one in (painted, image)]
+        raise InputError(f"strokes: {sizes[0]} pixels, but {picture} has {sizes[1]}; {PAINTED_ON}")
+    outline = _beside(path, "outline")
+    parts = [_beside(path, str(code)) for code in range(len(colours))]
+    _check((path, outline, *parts), picture, strokes)
+    est.fit(image, painted, **how)
+    found, shares, ground = est.labels_, est.label_distributions_, int(est.ground_)
+    save_image(found.astype(np.uint8), path)
+    save_image(outlined(image, found, ground, colours), outline)
+    for code, part in enumerate(parts):
+        one = cut_out(image, found == code, shares[..., code])
+        one[..., 3] = np.minimum(one[..., 3], own)
+        save_image(one, part)
+    return _told(est, path, outline, classes=_classes(est, painted, colours, parts))
+
+
+def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[str, Any]:
+    """Grey slices and painted ones become labels of voxels."""
+    volume, painted = load_stack(stack, stack), load_stack_strokes(strokes, "strokes")
+    if painted.shape != volume.shape:
+        raise InputError(
+            f"strokes: {_voxels(painted)}, but {stack} has {_voxels(volume)}; paint on slices of "
+            "the stack itself, and leave the others 0"
+        )
+    shown = _beside(path, "slices")
+    _check((path, shown), stack, strokes)
+    est.fit(volume, painted, **how)
+    codes = np.searchsorted(est.classes_, est.labels_)
+    colours = np.rint(255 * of_labels(np.arange(len(est.classes_)))).astype(np.uint8)
+    ground = int(np.searchsorted(est.classes_, est.ground_))
+    picture, numbers = slices(volume, codes, ground, colours)
+    save_stack(est.labels_, path)
+    save_image(picture, shown)
+    classes = _classes(est, painted, colours, [None] * len(colours))
+    return _told(est, path, shown, slices=[number + 1 for number in numbers], classes=classes)
+
+
+def _classes(
+    est: Any, painted: NDArray[Any], colours: NDArray[np.uint8], parts: Sequence[Path | None]
+) -> list[dict[str, Any]]:
+    """A row a class of a cut along strokes."""
+    return [
+        {
+            "value": value,
+            "colour": _hex(colour),
+            "strokes": int((painted == value).sum()),
+            "pixels": int((est.labels_ == value).sum()),
+            "cut_out": None if part is None else str(part),
+            "is_ground": value == int(est.ground_),
+        }
+        for value, colour, part in zip(est.classes_.tolist(), colours, parts, strict=True)
+    ]
+
+
+def _told(est: Any, output: Path, outline: Path, **more: Any) -> dict[str, Any]:
+    """Plain values of a fitted cut: the files, what is its own, seconds, notes and warnings."""
+    return {
+        "output": str(output),
+        "outline": str(outline),
+        "pixels": int(est.labels_.size),
+        **more,
+        "seconds": est.report_.seconds,
+        "notes": list(est.report_.notes),
+        "warnings": list(est.report_.warnings),
+    }
+
+
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f"{path.stem}-{what}.png")
+
+
+def _check(targets: Sequence[Path], *inputs: str) -> None:
+    for target in targets:
+        check_output(target, inputs)
+
+
+def _hex(colour: NDArray[np.uint8]) -> str:
+    return "#" + bytes(colour).hex()
+
+
+def _voxels(volume: Any) -> str:
+    depth, height, width = volume.shape
+    return f"{depth} slice{'s' * (depth != 1)} of {width} x {height} pixels"
+
+
+def demo(out_dir: str, observer: Observer | None = None) -> dict[str, Any]:
+    """Write photograph and strokes, cut the one along the other, draw both; returns plain values.
+
+    Strokes that are in the folder already stay, so that one can paint on them and run it again.
+    """
+    pictures.require_matplotlib()
+    out = Path(out_dir)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"-o {out_dir}: cannot be made a folder ({error.strerror})") from error
+    photograph, strokes = out / "china.jpg", out / "strokes.png"
+    output, shown = out / "cut.png", out / "china.png"
+    _put(PHOTOGRAPH.read_bytes(), photograph)
+    if not strokes.exists():
+        _put(STROKES.read_bytes(), strokes)
+    check_output(shown)
+    words = (str(photograph), str(strokes), str(output))
+    told = cut(*words, observer=observer)
+    _draw(photograph, strokes, told, shown)
+    return {
+        **told,
+        "image": "china.jpg of scikit-learn",
+        "command": shlex.join(("mustlink", "cut", words[0], "--strokes", words[1], "-o", words[2])),
+        "picture": str(shown),
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def _put(content: bytes, path: Path) -> None:
+    check_output(path)
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _draw(photograph: Path, strokes: Path, told: dict[str, Any], target: Path) -> None:
+    """Strokes, outline and the first cut-out that is no ground, side by side."""
+    image = load_image(photograph, "photograph")
+    first = next(one for one in told["classes"] if not one["is_ground"])
+    figure = pictures.side_by_side(
+        (
+            pictures.painted(image, *load_strokes(strokes, "strokes")),
+            load_image(told["outline"], "outline"),
+            load_cut_out(first["cut_out"], "cut-out"),
+        ),
+        ("a few strokes", "the cut along them", "one part, cut out"),
+    )
+    pictures.save(figure, target)

@@ -1,19 +1,94 @@
-"""What a run finds out about its graph, its clusters and its constraints, for the report.
-
-Everything is small: a histogram, a row a cluster, the ten worst broken constraints. Costs are those
-of one pass over the edges; for 10⁶ nodes and 1.8·10⁷ stored weights about 0.5 s.
-"""
+"""What a run records: its stages and versions, how its graph, clusters and constraints look."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import platform
+import shlex
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink_io.hdf5.plain_json import to_json
+from mustlink.observe import Recorder
+from mustlink_io.hdf5.result import Stage
+from mustlink_io.hdf5.writing import to_json
+
+_ALSO = ("numba", "pyamg", "pynndescent", "scikit-learn")  # what results depend on, too
+
+
+def stages_of(recorder: Recorder) -> list[Stage]:
+    """Stages so far, as a result tells them."""
+    return [Stage(name=s.name, seconds=s.seconds, peak_bytes=s.peak_bytes) for s in recorder.stages]
+
+
+@contextlib.contextmanager
+def thread_limit(threads: int | None) -> Iterator[None]:
+    """Keep BLAS and OpenMP to a number of threads."""
+    if threads is None:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=threads):
+        yield
+
+
+def now() -> str:
+    """Date and time, to the second, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def command_line(command: str, data: str | None, options: Mapping[str, Any]) -> str:
+    """Return the words to type for a run; `options` maps flags to values, None is left out.
+
+    True is the flag alone, False its opposite `--no-…`, a list its parts with commas, a mapping its
+    items, a tuple the flag with each of its parts.
+    """
+    words = ["mustlink", command, *([] if data is None else [data])]
+    for name, value in options.items():
+        if isinstance(value, bool):
+            words.append(name if value else name.replace("--", "--no-", 1))
+        elif isinstance(value, tuple):
+            words += [word for part in value for word in (name, str(part))]
+        elif isinstance(value, Mapping):
+            if value:
+                words += [name, ",".join(f"{kind}={by:g}" for kind, by in value.items())]
+        elif isinstance(value, list):
+            words += [name, ",".join(str(part) for part in value)]
+        elif value is not None:
+            words += [name, str(value)]
+    return shlex.join(words)
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    import h5py
+    import scipy
+
+    import mustlink
+
+    return {
+        "mustlink": str(getattr(mustlink, "__version__", "unknown")),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "h5py": h5py.__version__,
+        **{name: _installed(name) for name in _ALSO},
+        "python": platform.python_version(),
+    }
+
+
+def _installed(package: str) -> str:
+    """Version of a package without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
 
 WORST = 10  # broken constraints, and labels answered otherwise, that are named
 MOST_PAIRS = 2_000_000  # constraints that a result keeps a copy of
@@ -89,7 +164,17 @@ def clusters(graph: Any, labels: Labels) -> dict[str, list[Any]]:
 
     # Equal rows are one node and have one label; sizes count rows.
     of_nodes = labels if graph.rows is None else labels[graph.first_rows]
-    names, conductance, share = conductances(graph, of_nodes)
+    return _row_a_cluster(labels, *conductances(graph, of_nodes))
+
+
+def clusters_of_links(links: Any, labels: Labels) -> dict[str, list[Any]]:
+    """The same of a graph on disk, by the weights between its clusters."""
+    from mustlink.scores.cuts import scores_of_links
+
+    return _row_a_cluster(labels, *scores_of_links(links)[1])
+
+
+def _row_a_cluster(labels: Labels, names: Any, conductance: Any, share: Any) -> dict[str, Any]:
     sizes = np.bincount(labels[labels >= 0], minlength=int(names.max(initial=-1)) + 1)[names]
     return {
         "names": names.tolist(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,83 +21,60 @@ from mustlink.observe import Observer, Recorder
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
+from mustlink_io.formats.coordinates import columns_apart
 from mustlink_io.formats.names import NodeNames
-from mustlink_io.formats.own_columns import columns_apart
 from mustlink_io.formats.photographs import load_image
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import PICTURES
-from mustlink_io.hdf5.graph_rows import stored_graph
-from mustlink_io.hdf5.graph_writer import write_rows
+from mustlink_io.hdf5.graphs import stored_graph, write_rows
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import remove_leftovers
-from mustlink_io.jobs.diagnostics import graph_health, health_of
-from mustlink_io.jobs.left_out_rows import graph_of_all
+from mustlink_io.hdf5.writing import to_json
+from mustlink_io.jobs.carried import graph_of_all
+from mustlink_io.jobs.diagnostics import graph_health, health_of, stages_of, thread_limit
 from mustlink_io.jobs.methods import flag
-from mustlink_io.jobs.provenance import stages_of, thread_limit
 
-_NOTHING = Preparation()
 _USUAL = 15  # neighbours
 
 
-def run_graph(
-    data: str,
-    output: str,
-    params: Mapping[str, Any],
-    observer: Observer,
-    *,
-    weights: str | None = None,
-    steps: Preparation = _NOTHING,
-    threads: int | None = None,
-    memory: int | None = None,
-    time_limit: float | None = None,
-    began: float | None = None,
-    executor: Executor | None = None,
-) -> dict[str, Any]:
-    """Make the graph of points or of a picture, or check one, and write it; returns its health.
+@dataclass(frozen=True, kw_only=True)
+class GraphJob:
+    """A graph to be made of points or of a picture, or checked, and written.
 
     `weights` say how often every row counts, for whatever is done with the graph; workers of an
     `executor` search neighbours.
-
-    Raises InputError.
     """
-    path = formats.parse(data).path
-    store.check_readable(path)
-    target = store.check_output(output, [path])
-    deadline = Deadline.of(time_limit, began)
-    with locked(output):
-        remove_leftovers(target)
-        asked = _Asked(data, target, params, steps, weights, threads, memory, executor)
-        found = _run(asked, Recorder(observer, deadline))
-    return {**found, "output": output}
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A graph to be made of `data` and written to `target`."""
 
     data: str
-    target: Path
-    params: Mapping[str, Any]
-    steps: Preparation
-    weights: str | None
-    threads: int | None
-    memory: int | None
-    executor: Executor | None
+    output: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    steps: Preparation = field(default_factory=Preparation)
+    weights: str | None = None
+    threads: int | None = None
+    memory: int | None = None
+    time_limit: float | None = None
+    began: float | None = None
+    executor: Executor | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether rows count once each, and this process searches."""
-        return self.weights is None and self.executor is None
+    def run(self, observer: Observer) -> dict[str, Any]:
+        """Make and write it; returns its health. Raises InputError."""
+        path = formats.parse(self.data).path
+        store.check_readable(path)
+        target = writing.check_output(self.output, [path])
+        deadline = Deadline.of(self.time_limit, self.began)
+        with locked(self.output):
+            remove_leftovers(target)
+            found = _run(self, target, Recorder(observer, deadline))
+        return {**found, "output": self.output}
 
 
-def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
-    """The part of `run_graph` that needs the lock."""
+def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
     from mustlink.graph import Graph, image_graph
     from mustlink.neighbours import knn_graph
 
     place, params, memory = formats.parse(asked.data), asked.params, asked.memory
     loaded = image = None
+    plain = asked.weights is None and asked.executor is None
     with thread_limit(asked.threads):
         if place.suffix in PICTURES:
             _refuse(asked, f"{place}: is a picture, whose pixels have their neighbours")
@@ -121,11 +98,11 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                 graph = replace(
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
-            elif asked.is_plain and _stays_on_disk(loaded, memory, params):
+            elif plain and _stays_on_disk(loaded, memory, params):
                 more = {"n_jobs": asked.threads, "memory": memory}
-                return _told(_write_rows(loaded, asked.target, params, recorder, **more), recorder)
+                return _told(_write_rows(loaded, target, params, recorder, **more), recorder)
             else:
-                folder = asked.target.parent
+                folder = target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
                 options["executor"] = asked.executor
                 graph = knn_graph(
@@ -155,7 +132,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
             content["/@preparation"] = to_json(loaded.fitted.to_dict())
         if image is not None:
             content["/image"] = image
-        store.write(asked.target, content)
+        writing.write(target, content)
     return _told(result, recorder)
 
 
@@ -169,7 +146,6 @@ def _stays_on_disk(data: formats.Data, memory: int | None, params: Mapping[str, 
 
 
 def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
-    """The health of the graph, and what the run took."""
     return {
         **result,
         "stages": [stage.plain() for stage in stages_of(recorder)],
@@ -180,13 +156,13 @@ def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
     }
 
 
-def _weights(asked: _Asked, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
+def _weights(asked: GraphJob, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
     if asked.weights is None:
         return None
     return formats.load_weights(asked.weights, n, names, asked.data)
 
 
-def _refuse(asked: _Asked, why: str) -> None:
+def _refuse(asked: GraphJob, why: str) -> None:
     """Raise InputError for an option that is for points."""
     flags = [flag(name) for name in sorted(set(asked.params) - {"random_state"})]
     for word in (*flags, *asked.steps.options()):

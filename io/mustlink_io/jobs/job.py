@@ -6,6 +6,7 @@ it answers; everything else is in `run`.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,11 +19,12 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import annotate
-from mustlink_io.formats.own_columns import columns_apart
-from mustlink_io.formats.preparing import Apart
+from mustlink_io.formats import anndata
+from mustlink_io.formats.coordinates import columns_apart
+from mustlink_io.formats.data import Apart
 from mustlink_io.hdf5.file_names import FORMS
-from mustlink_io.jobs.methods import Method, flag
+from mustlink_io.jobs.diagnostics import command_line
+from mustlink_io.jobs.methods import Method, flag, steps_of
 from mustlink_io.jobs.side_information import class_shares
 
 # Endings of other formats, which HDF5 under their name would be taken for.
@@ -58,12 +60,29 @@ class Job(ABC):
     resume: bool = False
     fresh: bool = False
     no_model: bool = False
-    key: str = annotate.KEY
+    key: str = anndata.KEY
     in_place: bool = False
     overwrite: bool = False
 
+    verb: ClassVar[str]
+    own_flags: ClassVar[Mapping[str, str]]  # fields by what is typed for them
     methods: ClassVar[Mapping[str, Method]]
     common: ClassVar[frozenset[str]]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The job that options of the command line ask for, None for those that were not given."""
+        params = {name: value for name, value in given.items() if value is not None}
+        steps = steps_of(params)
+        names = {field.name for field in dataclasses.fields(cls)} - {"params", "steps"}
+        own = {name: params.pop(name) for name in names & set(params)}
+        usual: dict[str, Any] = {} if "method" in own else cls.usual(own)
+        return cls(**usual, **own, params=params, steps=steps)
+
+    @classmethod
+    @abstractmethod
+    def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The method where none is named, by what else was given."""
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -82,28 +101,33 @@ class Job(ABC):
         return columns_apart(self.data, self.labels, self.sample_weight)
 
     @property
-    def target(self) -> annotate.Target | None:
+    def target(self) -> anndata.Target | None:
         """Where the result goes if it goes into a copy of the data, as AnnData has it."""
-        if formats.parse(self.output).suffix != annotate.ENDING:
+        if formats.parse(self.output).suffix != anndata.ENDING:
             return None
-        return annotate.Target(formats.parse(self.data).path, self.output, self.key, self.overwrite)
+        return anndata.Target(formats.parse(self.data).path, self.output, self.key, self.overwrite)
 
     @property
-    def output_flags(self) -> dict[str, Any]:
-        """What a user types for the output."""
+    def command(self) -> str:
+        """The command line of this job."""
+        own = {name: getattr(self, field) for name, field in self.own_flags.items()}
         into = self.target is not None
-        return {
+        options = {
+            **{name: None if value is False else value for name, value in own.items()},
+            **dict.fromkeys(self.steps.options(), True),
+            "--view": self.views,
+            "--weights": self.sample_weight,
+            "--as": self.read_as,
+            **{flag(name): value for name, value in self.params.items()},
+            "--threads": self.threads,
+            "--memory": self.memory,
+            "--time": self.time_limit,
             "--key": self.key if into else None,
             "--overwrite": (into and self.overwrite) or None,
             **({"--in-place": True} if self.in_place else {"-o": self.output}),
             "--no-model": self.no_model or None,
         }
-
-    @property
-    def preparing_flags(self) -> dict[str, Any]:
-        """What a user types for the preparation of the columns, and the weights of rows."""
-        options = {**dict.fromkeys(self.steps.options(), True), "--view": self.views}
-        return {**options, "--weights": self.sample_weight, "--as": self.read_as}
+        return command_line(self.verb, self.data, options)
 
     @property
     def wanted(self) -> formats.Want | None:
@@ -190,7 +214,7 @@ class Job(ABC):
                 f"mustlink convert out.h5 {into}"
             )
         data = formats.parse(self.data)
-        if self.target is not None and data.suffix != annotate.ENDING:
+        if self.target is not None and data.suffix != anndata.ENDING:
             raise InputError(
                 f"{self.output}: is a copy of AnnData with the result in it, but {self.data} is "
                 "not AnnData; write .h5"
@@ -203,7 +227,7 @@ class Job(ABC):
             for name, given in (
                 ("--in-place", self.in_place),
                 ("--overwrite", self.overwrite),
-                (f"--key {self.key}", self.key != annotate.KEY),
+                (f"--key {self.key}", self.key != anndata.KEY),
             ):
                 if given:
                     raise InputError(f"{name}: is for an output in .h5ad, not {self.output}")

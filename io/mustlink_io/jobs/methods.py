@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,110 +16,82 @@ COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state", "graph
 PROPAGATION_OPTIONS = GRAPH_OPTIONS | {"random_state", "graph_weights"}
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
+_LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier"})
 _NOTHING: frozenset[str] = frozenset()
+_LABELS = frozenset({"labels"})
 _ANY_SIDE = frozenset({"labels", "constraints"})
-_EIGEN = frozenset({"solver", "tol"})
-_CONSTRAINED = _EIGEN | {"subspace", "assign", "init", "regularization"}
-_SPREAD = _EIGEN | {
-    "new_edges",
-    "normalize",
-    "power",
-    "variant",
-    "eigen_solver",
-    "eigen_tol",
-}
-_SYSTEM = _EIGEN | {"max_iter"}
-_MASS = frozenset({"class_mass", "class_shares"})
+_PRIOR = frozenset({"labels", "prior"})
+_POINTS = frozenset({"labels", "points"})
 
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator of the engine: options of its own, side information it takes, what it needs.
+    """An estimator of the engine: side information that it takes, and what it needs.
 
-    `takes` is a part of {labels, constraints, prior}, `needs` one of {labels, points}; `reads` is
-    what files are read as, whatever they look like.
+    `takes` is a part of {labels, constraints, prior}, `needs` of {labels, points}; `reads` is what
+    files are read as, whatever they look like. `unused` are parameters that do nothing in it,
+    `shares` says that class shares are for it though it has no class masses.
     """
 
     estimator: str
     summary: str
-    options: frozenset[str]
     takes: frozenset[str] = _ANY_SIDE
     needs: frozenset[str] = _NOTHING
     reads: Want | None = None
+    unused: frozenset[str] = _NOTHING
+    shares: bool = False
 
+    @property
+    def options(self) -> frozenset[str]:
+        """Its options: parameters of the estimator, and shares where it has masses of classes."""
+        import mustlink
 
-def _constrained(estimator: str, summary: str, *own: str) -> Method:
-    return Method(estimator, summary, _CONSTRAINED | set(own))
+        made = getattr(mustlink, self.estimator, None)
+        if made is None:
+            return _NOTHING
+        found = set(made._get_param_names()) - _LIMITS - self.unused
+        if hasattr(made, "_are_masses") and not made()._are_masses():
+            found.discard("class_mass")
+        if "class_mass" in found or self.shares:
+            found.add("class_shares")
+        return frozenset(found)
+
+    def runs_in(self, home: str) -> bool:
+        """Whether it runs on "disk" or on "ranks"."""
+        import mustlink
+
+        return home in getattr(mustlink, self.estimator).homes
 
 
 METHODS: dict[str, Method] = {
-    "ncut": Method(
-        "NCut",
-        "normalised cut, without side information",
-        _EIGEN | {"variant", "init", "regularization"},
-        takes=_NOTHING,
-    ),
-    "csp": _constrained(
-        "CSP",
-        "constrained spectral clustering (Wang, Qian, Davidson)",
-        "beta",
-        "balanced",
-        "n_vectors",
-    ),
+    "ncut": Method("NCut", "normalised cut, without side information", takes=_NOTHING),
+    "csp": Method("CSP", "constrained spectral clustering (Wang, Qian, Davidson)"),
     "disim": Method(
-        "DISIM",
-        "directed graphs by singular vectors (Rohe, Qin, Yu)",
-        _EIGEN | {"regularization"},
-        reads="directed",
+        "DISIM", "directed graphs by singular vectors (Rohe, Qin, Yu)", reads="directed"
     ),
-    "sssc": _constrained(
-        "SSSC",
-        "penalised Laplacian (Wacquet et al.)",
-        "gamma",
-        "balanced",
-        "must_weight",
-        "cannot_weight",
-    ),
-    "sl": _constrained(
-        "SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)", "normalized"
-    ),
-    "ap": _constrained(
-        "ConstrainedAP", "Gaussian process on the graph (Lu, Carreira-Perpiñán)", "noise", "prior"
-    ),
-    "fast-ge": _constrained("FastGE", "pencil of two Laplacians (Cucuringu et al.)", "mu"),
-    "srcp": Method(
-        "SRCP",
-        "pairs spread by a Lyapunov equation (Fu, Lu et al.)",
-        _SPREAD | {"mu"},
-    ),
-    "e2cp": Method("E2CP", "pairs spread by rows, then columns (Lu, Ip)", _SPREAD | {"alpha"}),
-    "sskk": Method(
-        "SSKK",
-        "kernel k-means with penalties (Kulis et al.)",
-        frozenset({"init", "penalty", "volume", "sigma"}),
-    ),
+    "sssc": Method("SSSC", "penalised Laplacian (Wacquet et al.)"),
+    "sl": Method("SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)"),
+    "ap": Method("ConstrainedAP", "Gaussian process on the graph (Lu, Carreira-Perpiñán)"),
+    "fast-ge": Method("FastGE", "pencil of two Laplacians (Cucuringu et al.)"),
+    "srcp": Method("SRCP", "pairs spread by a Lyapunov equation (Fu, Lu et al.)"),
+    "e2cp": Method("E2CP", "pairs spread by rows, then columns (Lu, Ip)"),
+    "sskk": Method("SSKK", "kernel k-means with penalties (Kulis et al.)"),
     "csc-gfhf": Method(
         "CSCGFHF",
         "similarity of propagated labels (Wang, Qian, Davidson 2012), labels only",
-        _EIGEN | _MASS | {"assign", "sigma", "kernel_tol", "max_rank"},
-        takes=frozenset({"labels"}),
-        needs=frozenset({"labels"}),
+        takes=_LABELS,
+        needs=_LABELS,
     ),
 }
-
-_ON_NODES = frozenset({"tol", "max_iter", "random_state", "solver", "regularization"})
-_SMOOTH = _ON_NODES | {"subspace", "assign", "init"}
-# Options of the clusterers that run where nodes are on disk or on ranks; not with every value.
-AT_SCALE: dict[str, frozenset[str]] = {
-    "ncut": _ON_NODES | {"variant"},
-    "csp": _SMOOTH | {"beta", "balanced", "n_vectors"},
-    "sssc": _SMOOTH | {"gamma", "balanced", "must_weight", "cannot_weight"},
-    "fast-ge": _SMOOTH | {"mu"},
-    "ap": _SMOOTH | {"noise", "prior"},
-    "srcp": _SPREAD | {"mu", "max_iter", "random_state"},
-    "e2cp": _SPREAD | {"alpha", "max_iter", "random_state"},
-}
 SPREADING = ("srcp", "e2cp")
+
+
+def at_scale(method: str) -> frozenset[str]:
+    """Options of a clusterer where nodes are on disk or on ranks; not with every value."""
+    taken = METHODS[method].options - (COMMON_OPTIONS - {"max_iter", "random_state"})
+    if method in SPREADING:
+        return taken
+    return taken - {"refine"} - ({"init"} if method == "ncut" else set())
 
 
 def check_where(job: Any, home: str) -> None:
@@ -128,68 +101,44 @@ def check_where(job: Any, home: str) -> None:
     check_home(made(job), home)
 
 
-def _propagation(
-    estimator: str, summary: str, *own: str, points: bool = False, prior: bool = True
-) -> Method:
-    needs = frozenset({"labels", "points"} if points else {"labels"})
-    own_too = _SYSTEM | {"refine"} | set(own)
-    takes = frozenset({"labels", "prior"} if prior else {"labels"})
-    return Method(estimator, summary, own_too, takes, needs)
-
-
 PROPAGATORS: dict[str, Method] = {
-    "poisson": _propagation(
+    "poisson": Method(
         "Poisson",
         "labels as charges, for few labels (Calder et al.)",
-        "center",
-        "class_shares",
-        prior=False,
+        takes=_LABELS,
+        needs=_LABELS,
+        shares=True,
     ),
-    "gfhf": _propagation(
-        "GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass", *_MASS
+    "gfhf": Method(
+        "GFHF",
+        "harmonic values, labels kept as given (Zhu et al.); try --class-mass",
+        _PRIOR,
+        _LABELS,
     ),
-    "llgc": _propagation(
-        "LLGC", "labels may be corrected (Zhou et al.); the default for graphs", "alpha", *_MASS
+    "llgc": Method(
+        "LLGC", "labels may be corrected (Zhou et al.); the default for graphs", _PRIOR, _LABELS
     ),
-    "tik-reg": _propagation("TikReg", "balanced smooth regression (Belkin et al.)", "gamma"),
-    "ncut": _propagation("NCutPropagation", "normalised cut near the labels", "alpha"),
-    "green": _propagation(
-        "GreenFunction", "Green's function (Ding et al.)", "normalized", prior=False
-    ),
-    "lelp": _propagation("LELP", "Laplacian eigenmaps", "orthogonal", "alpha", *_MASS),
-    "gwem": _propagation(
-        "GWEM",
-        "walks of some steps (Szummer, Jaakkola)",
-        "n_steps",
-        "variant",
-        "em_steps",
-        *_MASS,
-    ),
+    "tik-reg": Method("TikReg", "balanced smooth regression (Belkin et al.)", _PRIOR, _LABELS),
+    "ncut": Method("NCutPropagation", "normalised cut near the labels", _PRIOR, _LABELS),
+    "green": Method("GreenFunction", "Green's function (Ding et al.)", _LABELS, _LABELS),
+    "lelp": Method("LELP", "Laplacian eigenmaps", _PRIOR, _LABELS),
+    "gwem": Method("GWEM", "walks of some steps (Szummer, Jaakkola)", _PRIOR, _LABELS),
     "cluster-kernel": Method(
         "ClusterKernel",
         "classifier on eigenvectors (Chapelle et al.)",
-        frozenset({"n_components", "rows", "refine"}) | _MASS,
-        takes=frozenset({"labels"}),
-        needs=frozenset({"labels"}),
+        _LABELS,
+        _LABELS,
+        unused=frozenset({"solver", "tol", "max_iter"}),
     ),
-    "lnp": _propagation(
-        "LNP", "local linear fits (Wang, Zhang)", "alpha", "variant", "reg", *_MASS, points=True
-    ),
-    "llelp": _propagation(
-        "LLELP", "locally linear embedding", "reg", "orthogonal", "alpha", points=True
-    ),
-    "ltsalp": _propagation(
-        "LTSALP", "tangent spaces", "n_components", "orthogonal", "alpha", points=True
-    ),
+    "lnp": Method("LNP", "local linear fits (Wang, Zhang)", _PRIOR, _POINTS),
+    "llelp": Method("LLELP", "locally linear embedding", _PRIOR, _POINTS),
+    "ltsalp": Method("LTSALP", "tangent spaces", _PRIOR, _POINTS),
 }
 
 
-def propagators_of(home: str) -> list[str]:
-    """Methods of `PROPAGATORS` that run on "disk" or on "ranks"."""
-    import mustlink
-
-    made = {name: getattr(mustlink, one.estimator) for name, one in PROPAGATORS.items()}
-    return [name for name, one in made.items() if home in one.homes]
+def running_in(home: str, methods: Mapping[str, Method]) -> list[str]:
+    """Names of the methods that run on "disk" or on "ranks"."""
+    return [name for name, one in methods.items() if one.runs_in(home)]
 
 
 PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing", "drop")

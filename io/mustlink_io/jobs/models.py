@@ -1,4 +1,4 @@
-"""Fitted estimators in files, and the estimators of files: `est.save`, `mustlink.load`."""
+"""The model in a result file: saved, loaded; and points that it does not hold."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mustlink.errors import InputError
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence import model
 from mustlink.propagate.propagator import Propagator, call_classes
-from mustlink_io.hdf5 import model_tree, store
+from mustlink_io.formats import results
+from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.jobs import diagnostics
-from mustlink_io.jobs.carried import Carried, names_in
+from mustlink_io.jobs.carried import Carried, points_of
 from mustlink_io.jobs.cluster import cluster_content, cluster_findings
-from mustlink_io.jobs.points_elsewhere import points_of
 from mustlink_io.jobs.propagate import propagation_content, propagation_findings
 from mustlink_io.jobs.run import result_of
-from mustlink_io.jobs.side_labels import answers_apart
+from mustlink_io.jobs.side_information import answers_apart
 
 
 def save_model(
@@ -41,7 +41,7 @@ def save_model(
     beside = Carried() if beside is None else beside
     beside.prepare(estimator)
     tree = model.state_of(estimator, data=data)
-    store.check_output(path)
+    writing.check_output(path)
     content, findings = _told(estimator)
     content, findings = beside.beside(estimator, {**content, **answers_apart(estimator)}, findings)
     parameters = {
@@ -49,7 +49,7 @@ def save_model(
     }  # fmt: skip
     shown = result_of(estimator, findings, content, estimator.report_, parameters, beside.inputs)
     with locked(str(path)):
-        store.write(path, {**content, **shown.content()}, model_tree.writer(tree))
+        writing.write(path, {**content, **shown.content()}, model_tree.writer(tree))
 
 
 def load_model(path: str | Path, data: Any = None) -> Any:
@@ -87,7 +87,7 @@ def load_called(path: str | Path, data: Any = None) -> Any:
 def _names_in(path: str | Path) -> dict[int, str]:
     """Names of classes or clusters by number, where the file has some."""
     with store.open_h5(path) as file:
-        return names_in(file, "/class_names", "/classes")
+        return results.names_in(file, "/class_names", "/classes")
 
 
 class _Kinds(Mapping[str, Any]):

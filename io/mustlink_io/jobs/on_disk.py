@@ -1,33 +1,218 @@
-"""Jobs on a graph that stays on disk: which, what they take, how they are read, what they tell."""
+"""Jobs by the size of their data: how large and how hard it is, what of them runs on disk."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+from numpy.typing import NDArray
 
+from mustlink.check import as_points
 from mustlink.cost.method_cost import StoredCost
+from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.cost.process_memory import size_text
 from mustlink.eigen.work import DISK
 from mustlink.errors import AtHomeOnlyError, InputError
+from mustlink.graph.even_degrees import has_even_degrees
+from mustlink.neighbours.points_by_rows import count_distinct
+from mustlink.preparation.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import matrices
+from mustlink_io.formats import matrices, networks
+from mustlink_io.formats.data import Apart
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
-from mustlink_io.hdf5.stored_names import StoredNames, stored_names
+from mustlink_io.hdf5.store import StoredNames, stored_names
 from mustlink_io.jobs.methods import (
-    AT_SCALE,
+    GRAPH_OPTIONS,
     METHODS,
     PROPAGATORS,
+    at_scale,
     check_where,
     flag,
     made,
-    propagators_of,
 )
+
+_NOTHING = Preparation()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of the data: n points of d coordinates, or n nodes with `nnz` stored weights (d = 0).
+
+    `even` tells whether the nodes of a graph in HDF5 are known to have about as many edges each.
+    """
+
+    n: int
+    d: int
+    nnz: int
+    file_bytes: int
+    even: bool = False
+
+
+def shape_of(
+    text: str,
+    steps: Preparation = _NOTHING,
+    want: formats.Want | None = None,
+    apart: tuple[Apart, ...] = (),
+) -> Shape:
+    """Sizes of a data set as `want` reads it, from its header if that tells; raises InputError.
+
+    Where `steps` leave out rows or columns, or make columns of categories, all rows are read once.
+    """
+    place = formats.parse(text)
+    store.check_readable(place.path)
+    size = place.path.stat().st_size
+    counted = replace(steps, standardize=None, log=())
+    if steps.one_hot or steps.drop_missing or steps.drop:
+        found = formats.load(text, lazy_above=0, steps=counted, apart=apart).value.shape
+        return Shape(int(found[0]), int(found[1]), 0, size)
+    if want in ("bipartite", "directed"):
+        return _loaded(text, want, counted, size, apart)
+    if place.suffix in formats.METIS and want is None:
+        nodes, edges = networks.declared_size(place.path)
+        return Shape(nodes, 0, 2 * edges, size)
+    declared = formats.declared_shape(text)
+    if declared is None or len(declared) != 2:
+        return _loaded(text, None if want == "graph" else want, counted, size, apart)
+    n, d = (int(part) for part in declared)
+    if n == d and want != "points" and place.suffix in formats.HDF5:
+        stored = _stored(place)
+        if stored is not None:
+            there = stored[stored > 0]
+            even = there.size > 0 and has_even_degrees(there)
+            return Shape(n, 0, int(stored.sum()), size, even)
+    return Shape(n, d, 0, size)
+
+
+def _loaded(
+    text: str,
+    want: formats.Want | None,
+    steps: Preparation,
+    file_bytes: int,
+    apart: tuple[Apart, ...],
+) -> Shape:
+    loaded = formats.load(text, want, steps=steps, apart=apart)
+    n, d = (int(part) for part in loaded.value.shape)
+    is_graph = loaded.kind == "graph"
+    return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, file_bytes)
+
+
+def _stored(place: formats.Place) -> NDArray[np.int64] | None:
+    """Stored weights in every row of a sparse matrix in HDF5; None for anything else."""
+    with store.open_h5(place.path) as file:
+        item = store.find(file, formats.default_part(file, place, None)[0])
+        return np.diff(item["indptr"][()]) if isinstance(item, h5py.Group) else None
+
+
+def shape_named(text: str) -> Shape | None:
+    """The size that a text such as `10000000x16` names, for data that are not there yet.
+
+    Raises InputError for what is like one, but neither a size nor a file.
+    """
+    found = re.fullmatch(r"([1-9]\d{0,11})x([1-9]\d{0,6})", text)
+    if found is None:
+        if re.fullmatch(r"[\d.,_]+(x[\d.,_]*)?", text) and not Path(text).exists():
+            raise InputError(f"{text}: no size and no such file; write points x coordinates as in "
+                             "10000000x16")  # fmt: skip
+        return None
+    n, d = int(found.group(1)), int(found.group(2))
+    return Shape(n, d, 0, 4 * n * d)
+
+
+_PLACES, _ROWS = 100, 20  # places in the file, rows at each of them
+_NEIGHBOURS = 15
+_STEEP = 8.0  # dimension of the neighbourhoods from which a search is harder than it was measured
+_ONE_SIDED = 1.4  # weights for a neighbour from which the same is true: hubs
+_EQUAL = 0.05  # share of rows that are equal to another one of the sample
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a sample says: weights stored for a neighbour asked for, and what is hard, in words.
+
+    `sooner`: the time counted is not reached, `later`: it may be exceeded. `distinct` are the rows
+    that differ, counted among all where the sample has equal ones.
+    """
+
+    symmetric: float = SYMMETRIC
+    later: str = ""
+    sooner: str = ""
+    distinct: int | None = None
+
+    @property
+    def promise(self) -> str:
+        """What to say before the seconds: "at least", "at most", "about", or nothing."""
+        if self.later:
+            return "about" if self.sooner else "at least"
+        return "at most" if self.sooner else ""
+
+
+def probe_of(text: str, steps: Preparation) -> Probe:
+    """Look at 2,000 rows of points in a file that has rows to be read alone; 0.1 s or so.
+
+    All rows are read once where many of these are equal: only that tells how many differ. Whatever
+    else it is, and less than four times as many rows, is taken to be ordinary.
+    """
+    place = formats.parse(text)
+    if place.suffix not in (*formats.HDF5, ".npy") or not place.path.exists():
+        return Probe()
+    whole = Preparation(impute=steps.impute, drop_missing=steps.drop_missing, drop=steps.drop)
+    loaded = formats.load(text, None, lambda _: None, 0, whole)
+    n = int(loaded.value.shape[0])
+    if loaded.kind != "points" or n < 4 * _PLACES * _ROWS:
+        return Probe()
+    starts = np.linspace(0, n - _ROWS, _PLACES).astype(np.int64)
+    rows = [np.asarray(loaded.value[int(a) : int(a) + _ROWS], np.float32) for a in starts]
+    found = probe(np.concatenate(rows))
+    return replace(found, distinct=count_distinct(loaded.value)) if found.sooner else found
+
+
+def probe(sample: NDArray[Any]) -> Probe:
+    """Judge a sample of points (s, d) by all their distances. Cost O(s²d)."""
+    X = as_points(sample[np.isfinite(sample).all(axis=1)]).astype(np.float64)
+    distinct = np.unique(X, axis=0)
+    equal = 1.0 - len(distinct) / max(len(X), 1)
+    sooner = f"{equal:.0%} of a sample are equal rows, which become one" if equal > _EQUAL else ""
+    if len(distinct) <= 4 * _NEIGHBOURS:
+        return Probe(sooner=sooner)
+    distances, lists = _nearest(distinct)
+    ratio = np.log(distances[:, -1:] / np.maximum(distances[:, :-1], 1e-12 * distances[:, -1:]))
+    dimension = 1.0 / max(float(ratio.mean()), 1e-3)  # Levina & Bickel 2004
+    symmetric = _symmetric(lists)
+    if dimension < _STEEP and symmetric < _ONE_SIDED:
+        return Probe(sooner=sooner)
+    later = (
+        f"neighbourhoods of about {dimension:.0f} dimensions, {symmetric:.2f} weights for a "
+        "neighbour: a search may take several times as long as was counted"
+    )
+    return Probe(min(max(symmetric, SYMMETRIC), MOST_SYMMETRIC), later, sooner)
+
+
+def _nearest(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Distances and numbers of the 15 nearest others, (s, 15) each, nearest first."""
+    X = X - X.mean(axis=0)
+    squares = (X**2).sum(axis=1)
+    found = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0.0)
+    np.fill_diagonal(found, np.inf)
+    lists = np.argpartition(found, _NEIGHBOURS, axis=1)[:, :_NEIGHBOURS]
+    lengths = np.take_along_axis(found, lists, axis=1)
+    order = np.argsort(lengths, axis=1)
+    return np.sqrt(np.take_along_axis(lengths, order, 1)), np.take_along_axis(lists, order, 1)
+
+
+def _symmetric(lists: NDArray[np.int64]) -> float:
+    """Entries of A + Aᵀ for each of A."""
+    s, k = lists.shape
+    i, j = np.repeat(np.arange(s), k), lists.ravel()
+    pairs = np.unique(np.minimum(i, j) * s + np.maximum(i, j)).size
+    return 2.0 * pairs / (s * k)
+
 
 _TOLD = {"labels", "constraints"}  # files that say something of nodes
 _NAME = 250  # bytes of a name that is looked up
@@ -46,8 +231,7 @@ def home_alone(job: Any, *, is_points: bool) -> str | None:
     Raises InputError for parameters that make no sense anywhere.
     """
     of_labels = job.methods is PROPAGATORS
-    runs = propagators_of(DISK) if of_labels else AT_SCALE
-    if job.method not in runs:
+    if not job.methods[job.method].runs_in(DISK):
         return f"-m {job.method}"
     takes = _TOLD & METHODS[job.method].takes if not of_labels else {"labels"}
     asked = [f"--{role.split()[0]}" for role in job.inputs if role not in takes | {"data"}]
@@ -65,9 +249,9 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
     """Options of the method that do not run on disk, or not with their values."""
     of_labels, params = job.methods is PROPAGATORS, job.params
     if of_labels:
-        able = (job.methods[job.method].options | {"random_state"}) - {"refine"}
+        able = job.methods[job.method].options - GRAPH_OPTIONS - {"refine", "graph_weights"}
     else:
-        able = AT_SCALE[job.method]
+        able = at_scale(job.method)
     able = able | {"affinity"} | (_OF_POINTS if is_points else set())
     values = {"affinity": ["rbf"] if is_points else [], "variant": ["shi-malik"]}
     values |= {"solver": ["dense"]} if of_labels else {}
@@ -125,14 +309,14 @@ def _has_rows(place: formats.Place) -> bool:
 
 def load(job: Any) -> formats.Data:
     """The graph of a job, to be read by rows; raises InputError."""
-    from mustlink_io.hdf5 import graph_rows
+    from mustlink_io.hdf5 import graphs
 
     place = formats.parse(job.data)
     with store.open_h5(place.path) as file:
         name, note = formats.default_part(file, place, "graph")
         shape = matrices.sparse_shape(file, name)
         names = stored_names(file, place.path) if name.strip("/") == "graph" else None
-    graph = graph_rows.stored_graph(place.path, name, Path(job.output).resolve().parent, shape)
+    graph = graphs.stored_graph(place.path, name, Path(job.output).resolve().parent, shape)
     notes = [] if note is None else [note]
     if names is not None and len(names) != graph.n_rows:
         raise InputError(f"{place.path}:/names: {len(names)} names of {graph.n_rows} nodes")
@@ -153,25 +337,3 @@ def _looked_up(job: Any, names: StoredNames, place: formats.Place) -> NodeNames 
             f"{size_text(needed, up=True)}; give labels of all nodes as .npy, or more memory"
         )
     return NodeNames(names[:], f"{place.path}:/names")
-
-
-def is_on_disk(estimator: Any) -> bool:
-    """Whether a fitted estimator left its graph on disk."""
-    from mustlink.graph import StoredGraph
-
-    return isinstance(estimator.graph_, StoredGraph)
-
-
-def clusters_of(estimator: Any) -> dict[str, list[Any]]:
-    """A row a cluster, as `diagnostics.clusters` has them."""
-    from mustlink.scores.cuts import scores_of_links
-
-    labels = np.asarray(estimator.labels_)
-    names, conductance, share = scores_of_links(estimator._cut_on_disk.links)[1]
-    sizes = np.bincount(labels[labels >= 0], minlength=int(names.max(initial=-1)) + 1)
-    return {
-        "names": names.tolist(),
-        "sizes": sizes[names].tolist(),
-        "conductance": conductance.tolist(),
-        "volume_share": share.tolist(),
-    }

@@ -1,77 +1,206 @@
-"""`mustlink cluster --ranks`: every rank reads its rows of the graph, rank 0 writes the result."""
+"""Jobs on ranks of MPI: how they begin, what does not run there, every rank's part."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+import mustlink
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import cores, peak_bytes
+from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, Unheard
+from mustlink.propagate.propagator import check_home
 from mustlink.space.division import Division
 from mustlink_io import formats
 from mustlink_io.formats import stream
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.graphs import RowSlices, row_slices
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.hdf5.result import Result
-from mustlink_io.hdf5.result_parts import Input
-from mustlink_io.hdf5.row_slices import RowSlices, row_slices
+from mustlink_io.hdf5.result import Input, Result
 from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.carried import names_content, with_class_names
 from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.diagnostics import now
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import AT_SCALE, SPREADING, check_where, flag, made
-from mustlink_io.jobs.provenance import now
+from mustlink_io.jobs.methods import (
+    GRAPH_OPTIONS,
+    SPREADING,
+    at_scale,
+    check_where,
+    flag,
+    made,
+    running_in,
+)
+from mustlink_io.jobs.propagate import PropagateJob, Sides
 from mustlink_io.jobs.run import result_of
-from mustlink_io.jobs.side_information import load_constraints, refuse_contradictions
+from mustlink_io.jobs.side_information import labels_of
+from mustlink_io.system import user
 
+_STARTED = "MUSTLINK_RANKS"  # set for the ranks that were started here
+# What launchers tell their processes: Open MPI, PMIx (srun too), MPICH and Intel's, MVAPICH.
+_MARKS = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", _STARTED)
+_NEEDED = ("mpi4py", "petsc4py")
+# Open MPI gives rank 0 a terminal of its own: without this a file would get its codes and lines.
+_PLAIN = {"TERM": "dumb", "COLUMNS": "160", "LINES": "25"}
+
+
+def is_rank() -> bool:
+    """Whether this process was started as a rank of an MPI job."""
+    return any(mark in os.environ for mark in _MARKS)
+
+
+def launch(ranks: int, arguments: Sequence[str]) -> int:
+    """Run `mustlink` with these arguments on so many ranks; returns the exit code.
+
+    What is wrong with the input is told by a rank, exit code 2. Where a rank dies all are ended,
+    and that is told here, exit code 1. Raises InputError where they cannot be started.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"--ranks: {' and '.join(missing)} not installed in this Python; see docs/scale.md, or "
+            "leave out --ranks"
+        )
+    command = [*launcher(ranks), sys.executable, "-m", "mustlink_io", *arguments]
+    said = environment(ranks)
+    if not sys.stdout.isatty():
+        said |= _PLAIN
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=said) as job:
+        try:
+            code = job.wait()
+        except BaseException:  # Ctrl-C reaches mpiexec, too; SIGTERM does not
+            job.terminate()
+            job.wait()
+            raise
+    if code in (0, 2):
+        return code
+    sys.stderr.write(f"mustlink: {_ending(code)}; nothing was written, start it again\n")
+    return 1
+
+
+def launcher(ranks: int) -> list[str]:
+    """`mpiexec` with its options; raises InputError where there is none."""
+    found = shutil.which("mpiexec")
+    if found is None:
+        raise InputError("--ranks: no mpiexec on the PATH; install Open MPI, see docs/scale.md")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    options = ["-n", str(ranks)]
+    if "OpenRTE" in said.stdout or "Open MPI" in said.stdout:
+        # Quiet: what mpiexec writes about a rank that ended would hide what that said itself.
+        # Unbound: two ranks bound to one busy core were measured to take seven times as long.
+        options += ["-q", "--bind-to", "none", "--oversubscribe"]
+    return [found, *options]
+
+
+def environment(ranks: int) -> dict[str, str]:
+    """That of the ranks: those who wait sleep, libraries use one thread, root may."""
+    usual = {
+        _STARTED: str(ranks),
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    if user() == 0:
+        usual |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**usual, **os.environ, _STARTED: str(ranks)}
+
+
+def _ending(code: int) -> str:
+    number = code - 128 if code > 128 else -code
+    if number in {one.value for one in signal.Signals}:
+        name = signal.Signals(number).name
+        return f"a rank was ended by {name}, and all others with it"
+    return f"a rank ended with exit code {code}, and all others with it"
+
+
+Fit = Callable[[Any, Observer], "Result | None"]  # of ranks and an observer, on every rank
 _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the same, mostly
 
 
-def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
-    """The graph, and what is told of it; InputError for what does not run on so many ranks."""
+# Fields of jobs, by what is typed for them, that do not run on ranks.
+_AT_HOME = {
+    "--graph": "graph",
+    "--weights": "sample_weight",
+    "--view": "views",
+    "--as": "read_as",
+    "--memory": "memory",
+    "--time": "time_limit",
+    "--resume": "resume",
+    "--confidence": "confidence",
+    "--membership": "membership",
+    "--hierarchy": "hierarchy",
+    "--key or an output in .h5ad": "target",
+    "--soft-labels": "soft_labels",
+}
+
+
+def check(job: Job, ranks: int) -> Fit:
+    """What a rank does; raises InputError for what does not run on so many ranks."""
+    job = job.settled(is_graph=True)
     refuse(job)
     graph = graph_of(job, ranks)
-    job.check_count(graph.n_nodes)
-    return graph, _side_information(job, graph)
+    place, shape = formats.parse(job.data), (graph.n_nodes, graph.n_nodes)
+    data = formats.Data("graph", SimpleNamespace(shape=shape), place)
+    labels = None if job.labels is None else labels_of(job.labels, data, None, job.data)
+    side = job.read(data, labels, Recorder())
+    if isinstance(job, ClusterJob):
+        if side is None and job.method != "ncut":
+            raise InputError(f"-m {job.method}: give --labels or --constraints, or choose -m ncut")
+        return partial(_clustered, job, graph, side)
+    assert isinstance(job, PropagateJob)
+    assert labels is not None
+    estimator: Any = getattr(mustlink, job.methods[job.method].estimator)(**job.parameters(side))
+    estimator._check()
+    check_home(estimator, RANKS, {})
+    return partial(_propagated, job, graph, data, labels, side, estimator)
 
 
-def refuse(job: ClusterJob) -> None:
+def refuse(job: Job) -> None:
     """Raise InputError for what does not run on ranks, whatever the graph."""
     job.check()
-    if job.method not in AT_SCALE:
-        raise left_out(f"-m {job.method}", f"or choose -m {', '.join(AT_SCALE)}")
-    if job.n_clusters == "auto":
+    if not job.methods[job.method].runs_in(RANKS):
+        there = ", ".join(running_in(RANKS, job.methods))
+        raise left_out(f"-m {job.method}", f"or choose -m {there}")
+    if isinstance(job, ClusterJob) and job.n_clusters == "auto":
         raise left_out("-k auto", "or give a number")
-    asked = {
-        "--weights": job.sample_weight,
-        "--view": job.views,
-        "--as": job.read_as,
-        "--memory": job.memory,
-        "--time": job.time_limit,
-        "--resume": job.resume,
-        "--confidence": job.confidence,
-        "--membership": job.membership,
-        "--hierarchy": job.hierarchy,
-        "--key or an output in .h5ad": job.target,
-        "--soft-labels": job.soft_labels,
-        **{flag(name): name not in AT_SCALE[job.method] for name in job.params},
-        **dict.fromkeys(job.steps.options(), True),
-    }
-    for name, given in asked.items():
-        if given:
+    for name, field in _AT_HOME.items():
+        if getattr(job, field, None):
             raise left_out(name)
-    other_solver = job.params.get("solver", "auto") not in ("auto", "lobpcg")
-    if other_solver and job.method not in SPREADING:
-        raise left_out(f"--solver {job.params['solver']}", "or take lobpcg")
+    for word in job.steps.options():
+        raise left_out(word)
+    if isinstance(job, ClusterJob):
+        _refuse_options(job)
+        return
+    for name, value in job.params.items():
+        if name in GRAPH_OPTIONS or (name == "refine" and value is True):
+            raise left_out(flag(name))
+        if (name, value) == ("solver", "dense"):
+            raise left_out("--solver dense")
+
+
+def _refuse_options(job: ClusterJob) -> None:
+    for name in job.params:
+        if name not in at_scale(job.method):
+            raise left_out(flag(name))
+    solver = job.params.get("solver", "auto")
+    if solver not in ("auto", "lobpcg") and job.method not in SPREADING:
+        raise left_out(f"--solver {solver}", "or take lobpcg")
     if job.params.get("variant") == "shi-malik":
         raise left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
@@ -87,7 +216,7 @@ def graph_of(job: Job, ranks: int) -> RowSlices:
             "mustlink convert"
         )
     store.check_readable(place.path)
-    store.check_output(job.output, [place.path])
+    writing.check_output(job.output, [place.path])
     graph = row_slices(place.path, place.part)
     Division(graph.n_nodes, ranks)
     return graph
@@ -128,64 +257,35 @@ def all_or_none(ranks: int) -> Iterator[Any]:
         found.communicator.Abort(2 if known else 1)
 
 
-def run(job: ClusterJob, asked: int, observer: Observer) -> Result | None:
+def run(job: Job, asked: int, observer: Observer) -> Result | None:
     """The part of this rank; the result on rank 0, None on the others. Does not return on failure.
 
     The graph is read as it is: what readers do to one that is not fit for use, they do not do here.
+    All ranks end before anybody goes on.
     """
-    graph, known = check(job, asked)
-    fit = partial(_clustered, job, graph, known)
-    return together(job, asked, observer, fit)
-
-
-def together(
-    job: Job, asked: int, observer: Observer, fit: Callable[[Any, Observer], Result | None]
-) -> Result | None:
-    """What `fit` makes of the ranks, on rank 0; all of them end before anybody goes on."""
+    fit = check(job, asked)
     with all_or_none(asked) as ranks:
-        observer = observer if ranks.own == 0 else _silent()
         from mustlink.kernels.threads import threads
 
-        writing = locked(job.output) if ranks.own == 0 else nullcontext()
-        with writing, threads(job.threads or max(1, cores() // ranks.count)):
+        if ranks.own:
+            observer = Unheard()  # what all ranks doubt alike is told by one
+        holding = nullcontext() if ranks.own else locked(job.output)
+        with holding, threads(job.threads or max(1, cores() // ranks.count)):
             found = fit(ranks, observer)
         ranks.told(None)  # nobody ends before the result is written
     return found
 
 
-def _silent() -> Observer:
-    from mustlink.observe import Unheard
-
-    return Unheard()  # what all ranks doubt alike is told by one
-
-
-def _side_information(job: ClusterJob, graph: RowSlices) -> Constraints | None:
-    """What the job tells of nodes, None for a method that takes nothing; raises InputError."""
-    if job.method == "ncut":
-        return None
-    labels = None if job.labels is None else formats.load_labels(job.labels, graph.n_nodes)
-    given = job.constraints, graph.n_nodes, None, job.labels, job.beliefs
-    known = load_constraints(labels, *given)
-    if known is None:
-        raise InputError(f"-m {job.method}: give --labels or --constraints, or choose -m ncut")
-    if job.strict:
-        refuse_contradictions(known, job.constraints or job.labels)
-    return known
-
-
 def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
-    """The part of this rank."""
     from mustlink.eigen.rank_work import RankWork
     from mustlink.methods.homes import fit_at
 
     info = {"kind": "precomputed", **graph.info}
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)
     fitted, k = fit_at(made(job), work, known), int(job.n_clusters)
-    report = fitted.report_
-    extra = {**report.extra, "peak_bytes_of_ranks": work.peaks()}
-    fitted.report_ = replace(report, choices={**report.choices, "ranks": ranks.count}, extra=extra)
+    _note_ranks(fitted, ranks, work.peaks())
     if ranks.own:
         return None
     labels = fitted.labels_
@@ -224,6 +324,40 @@ def write(
     }
     result = result_of(fitted, outcome, content, recorder, parameters, inputs)
     with recorder.stage("writing"):
-        store.write(job.output, {**content, **result.content()})
+        writing.write(job.output, {**content, **result.content()})
     seconds = result.seconds + recorder.stages[-1].seconds
     return result.told(output=job.output, seconds=seconds, peak_bytes=peak_bytes())
+
+
+def _propagated(
+    job: PropagateJob,
+    graph: RowSlices,
+    data: formats.Data,
+    labels: formats.Labels,
+    side: Sides,
+    estimator: Any,
+    ranks: Any,
+    observer: Observer,
+) -> Result | None:
+    from mustlink.eigen.rank_work import RankWork
+    from mustlink.propagate.propagator import fit_at
+
+    work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
+    believed = side.believed or (None, None)
+    found = fit_at(estimator, work, side.labels, *believed)
+    peaks = work.peaks()
+    if found is None:
+        return None
+    _note_ranks(found, ranks, peaks)
+    outcome = with_class_names(job.outcome(found, side), labels)
+    outcome["command"] = f"{job.command} --ranks {ranks.count}"
+    content = job.content(found, side) | names_content(data, labels, found)
+    parameters = {"method": job.method, "ranks": ranks.count, **job.params}
+    return write(job, graph, work.recorder, found, outcome, content, parameters)
+
+
+def _note_ranks(fitted: Any, ranks: Any, peaks: Any) -> None:
+    """Say in the report of a fit on how many ranks it ran, and what each of them took."""
+    report = fitted.report_
+    extra = {**report.extra, "peak_bytes_of_ranks": peaks}
+    fitted.report_ = replace(report, choices={**report.choices, "ranks": ranks.count}, extra=extra)

@@ -36,10 +36,17 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
-from mustlink_io.jobs.data_probe import Probe, probe_of
-from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS, SPREADING
-from mustlink_io.jobs.on_disk import cost_on_disk, home_alone, is_by_rows, refuse_large_text
+from mustlink_io.jobs.on_disk import (
+    Probe,
+    Shape,
+    cost_on_disk,
+    home_alone,
+    is_by_rows,
+    probe_of,
+    refuse_large_text,
+    shape_of,
+)
 
 HELD_OUT = "labels held out"  # a stage
 _GRAPH = ("kNN graph", "weights", "components")
@@ -186,18 +193,14 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
     job = job.settled(is_graph=not is_points)
     job.check_count(shape.n)
-    seen = _probed(job) if is_points else Probe()
+    seen = probe_of(job.data, job.steps) if is_points else Probe()
+    if not job.steps.is_nothing:  # of data that are prepared, only which rows are equal
+        seen = Probe(distinct=seen.distinct)
     asked = _Asked(job, shape, seen, is_points)
     where = asked.home
     if where.name == "disk":
         return asked.on_disk(where).at(speed)
     return asked.in_memory(where).at(speed)
-
-
-def _probed(job: Any) -> Probe:
-    """What a sample of the points says; of data that are prepared only which rows are equal."""
-    found = probe_of(job.data, job.steps)
-    return found if job.steps.is_nothing else Probe(distinct=found.distinct)
 
 
 @dataclass(frozen=True)
@@ -458,7 +461,6 @@ def _stage(
 
 
 def _stored(name: str, peak: int, amount: float, how: str, disk: int) -> StagePlan:
-    """The same on disk, where so many bytes are then."""
     return StagePlan(name, peak, duration(name, amount, on_disk=True), how, disk)
 
 

@@ -13,29 +13,16 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.formats.results import picture_shape
+from mustlink_io.formats import results
 from mustlink_io.jobs import diagnostics
-from mustlink_io.jobs.given_graphs import load_graph
-from mustlink_io.jobs.given_priors import load_believed, told_of_prior
-from mustlink_io.jobs.how_sure import mean_confidence, told_of_confidence
+from mustlink_io.jobs.carried import mean_confidence, of_kept, told_of_confidence
+from mustlink_io.jobs.diagnostics import now
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
-from mustlink_io.jobs.provenance import command_line, now
-from mustlink_io.jobs.side_information import class_labels
+from mustlink_io.jobs.side_information import class_labels, load_believed, load_graph, told_of_prior
 
 ON_GRAPHS, ON_PICTURES = "llgc", "gfhf"
 _DOUBLE = 8
-
-
-def usual_methods(prior: str | None) -> dict[str, str]:
-    """Methods where none is named: for points, and for a graph."""
-    return {"method": "poisson" if prior is None else "gfhf", "on_graphs": ON_GRAPHS}
-
-
-def usual_on(data: str, on_graphs: str = ON_GRAPHS) -> str:
-    """The method where none is named and the data are a graph: of a picture's pixels another."""
-    return on_graphs if picture_shape(data) is None else ON_PICTURES
 
 
 @dataclass(frozen=True)
@@ -62,8 +49,22 @@ class PropagateJob(Job):
     on_graphs: str | None = None
     membership: bool = False
 
+    verb: ClassVar[str] = "propagate"
+    own_flags: ClassVar[Mapping[str, str]] = {
+        "--labels": "labels",
+        "-m": "method",
+        "--graph": "graph",
+        "--prior": "prior",
+        "--belief": "belief",
+        "--membership": "membership",
+    }
     methods: ClassVar[Mapping[str, Method]] = PROPAGATORS
     common: ClassVar[frozenset[str]] = PROPAGATION_OPTIONS
+
+    @classmethod
+    def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The methods where none is named: for points, and for a graph."""
+        return {"method": "gfhf" if own.get("prior") else "poisson", "on_graphs": ON_GRAPHS}
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
@@ -73,7 +74,8 @@ class PropagateJob(Job):
         """With the method for what the data are."""
         if self.on_graphs is None or not is_graph:
             return self
-        return replace(self, method=usual_on(self.data, self.on_graphs))
+        of_picture = results.about(self.data).pixels is not None
+        return replace(self, method=ON_PICTURES if of_picture else self.on_graphs)
 
     @property
     def neighbours(self) -> int:
@@ -156,25 +158,6 @@ class PropagateJob(Job):
         """Labels (n,), -1 unknown."""
         return side.labels
 
-    @property
-    def command(self) -> str:
-        """The command line of this job."""
-        options = {
-            "--labels": self.labels,
-            "-m": self.method,
-            "--graph": self.graph,
-            "--prior": self.prior,
-            "--belief": self.belief,
-            "--membership": self.membership or None,
-            **self.preparing_flags,
-            **{flag(name): value for name, value in self.params.items()},
-            "--threads": self.threads,
-            "--memory": self.memory,
-            "--time": self.time_limit,
-            **self.output_flags,
-        }
-        return command_line("propagate", self.data, options)
-
     def outcome(self, estimator: Any, side: Sides) -> dict[str, Any]:
         """Classes and their sizes, how sure the answers are, how the graph looks."""
         prior = None
@@ -202,13 +185,17 @@ def propagation_findings(
     """What a fitted propagator found from labels (n,), -1 unknown, and what a prior did to it."""
     labels, classes = (np.asarray(one) for one in (estimator.labels_, estimator.classes_))
     place = np.searchsorted(classes, labels[labels >= 0])
-    return {
+    found = {
         "sizes": np.bincount(place, minlength=classes.size).tolist(),
         "mean_confidence": mean_confidence(np.asarray(estimator.confidence_), labels, given),
         "finished": now(),
-        **_of_edges(getattr(estimator, "graph_", None), labels),
         "constraints": {"kind": "labels", **diagnostics.overruled(labels, given), "prior": prior},
     }
+    graph = getattr(estimator, "graph_", None)
+    if isinstance(graph, Graph):  # all edges are at hand
+        found["graph"] = diagnostics.graph_health(graph)
+        found["clusters"] = diagnostics.clusters(graph, labels)
+    return found
 
 
 def propagation_content(estimator: Any, given: NDArray[np.int64]) -> dict[str, Any]:
@@ -219,14 +206,4 @@ def propagation_content(estimator: Any, given: NDArray[np.int64]) -> dict[str, A
         "/confidence": np.asarray(estimator.confidence_),
         "/classes": np.asarray(estimator.classes_),
         "/constraints/labels": given,
-    }
-
-
-def _of_edges(graph: Any, labels: NDArray[Any]) -> dict[str, Any]:
-    """How the graph and its clusters look, where all edges are at hand."""
-    if not isinstance(graph, Graph):
-        return {}
-    return {
-        "graph": diagnostics.graph_health(graph),
-        "clusters": diagnostics.clusters(graph, labels),
     }

@@ -8,32 +8,75 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mustlink.cost.method_cost import sample_bytes
 from mustlink.cost.process_memory import peak_bytes, size_text
 from mustlink.deadline import Deadline
-from mustlink.errors import InputError
+from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.persistence.model import state_of
 from mustlink.workspace.shelf import digest
 from mustlink_io import formats
-from mustlink_io.formats import annotate, stream
-from mustlink_io.hdf5 import model_tree, store
+from mustlink_io.formats import anndata, stream
+from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.hdf5.plain_json import to_json
-from mustlink_io.hdf5.result import Report, Result
-from mustlink_io.hdf5.result_parts import Input
+from mustlink_io.hdf5.result import Input, Report, Result
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
-from mustlink_io.jobs import held_out, on_disk
-from mustlink_io.jobs.class_names import names_content, with_class_names
-from mustlink_io.jobs.given_graphs import load_graph
+from mustlink_io.hdf5.writing import to_json
+from mustlink_io.jobs import on_disk
+from mustlink_io.jobs.carried import (
+    content_of_all,
+    names_content,
+    of_kept,
+    outcome_of_all,
+    reference_of,
+    tell_lost,
+    with_class_names,
+)
+from mustlink_io.jobs.diagnostics import stages_of, versions
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all, tell_lost
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
-from mustlink_io.jobs.planning import Plan, check_room, plan_job, tell_time
-from mustlink_io.jobs.points_elsewhere import reference_of
-from mustlink_io.jobs.provenance import stages_of, versions
-from mustlink_io.jobs.side_labels import answers_apart, labels_of
+from mustlink_io.jobs.planning import (
+    HELD_OUT,
+    Plan,
+    check_room,
+    held_out_seconds,
+    plan_job,
+    tell_time,
+)
+from mustlink_io.jobs.side_information import answers_apart, labels_of, load_graph
+
+_TOO_LITTLE = f"{HELD_OUT}: none, as "  # the time is up, or the memory
+
+
+def look(
+    labels: NDArray[np.int64] | None, estimator: Any, data: formats.Data, recorder: Recorder
+) -> dict[str, Any] | None:
+    """What is found, for a report; None where there is nothing to compare, or no room or time."""
+    from mustlink.advice.baseline import baseline
+
+    if labels is None or data.kind == "graph" or data.image is not None:
+        return None
+    (n, d), cost = data.value.shape, estimator.cost()
+    classes = int(labels.max(initial=0)) + 1
+    if recorder.deadline.remaining() < held_out_seconds(n, classes, cost):
+        recorder.note(f"{_TOO_LITTLE}the time is up")
+        return None
+    try:
+        recorder.budget.ask(sample_bytes(n, d, classes, cost), HELD_OUT)
+        with recorder.stage(HELD_OUT):
+            found = baseline(data.value, labels, estimator)
+    except OutOfMemoryError as error:
+        recorder.note(f"{_TOO_LITTLE}{error}")
+        return None
+    if found is None:
+        return None
+    if found.doubt is not None:
+        recorder.warn(found.doubt)
+    return found.to_dict()
+
 
 _WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
 _SAID = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
@@ -54,9 +97,9 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     for path in paths.values():
         store.check_readable(path)
     inputs = [path for path in paths.values() if not (job.in_place and path == paths["data"])]
-    target = store.check_output(job.output, inputs)
+    target = writing.check_output(job.output, inputs)
     if job.target is not None:
-        annotate.check(job.target)
+        anndata.check(job.target)
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
     if planned is not None:
         check_room(planned, job.output)
@@ -76,7 +119,6 @@ def _run(
     planned: Plan | None,
     executor: Executor | None,
 ) -> Result:
-    """The part of `run` that needs the lock."""
     with recorder.stage("reading") as advance:
         data, labels = _read(job, advance, planned, executor)
         job = job.settled(is_graph=data.kind == "graph")
@@ -107,7 +149,7 @@ def _run(
     except InputError:
         _put_away(job, work, recorder)
         raise
-    found = held_out.look(job.labels_of(side), estimator, data, recorder)
+    found = look(job.labels_of(side), estimator, data, recorder)
     with recorder.stage("looking at the result"):
         kept_labels = of_kept(labels, data.kept)
         outcome = with_class_names(job.outcome(estimator, side), labels)
@@ -164,7 +206,6 @@ def _views(job: Job, data: formats.Data, inputs: Sequence[Input], source: str) -
 def _read(
     job: Job, advance: stream.Advance, planned: Plan | None, executor: Executor | None
 ) -> tuple[formats.Data, formats.Labels | None]:
-    """The data, and the labels where there are some."""
     if planned is not None and planned.on_disk:
         data = on_disk.load(job)
     else:
@@ -220,9 +261,9 @@ def _model(
 def _write(job: Job, content: Mapping[str, Any], model: Any) -> list[str]:
     """Write the result file, or a copy of the data with the result in it; returns notes."""
     if job.target is None:
-        store.write(job.output, content, None if model is None else model_tree.writer(model))
+        writing.write(job.output, content, None if model is None else model_tree.writer(model))
         return []
-    return annotate.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
+    return anndata.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
 
 
 def _estimator(job: Job, data: formats.Data, side: Any) -> Any:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
-from mustlink_io.jobs.side_information import load_constraints
-from mustlink_io.jobs.side_labels import labels_beside
+from mustlink_io.jobs.side_information import labels_beside, load_constraints
 
 if TYPE_CHECKING:
     from mustlink.graph import Graph
@@ -35,9 +34,9 @@ def score(
     """
     if leiden and graph is None:
         raise InputError("--leiden: clusters a graph; give it with --graph")
-    known_names = results.node_names(labels)
+    known_names, about = results.node_names(labels), results.about(labels)
     read = formats.load_classes(labels, None, known_names)
-    found, pixels = read.codes, read.pixels or results.picture_shape(labels)
+    found, pixels = read.codes, read.pixels or about.pixels
     names, sizes = np.unique(found[found >= 0], return_counts=True)
     result: dict[str, Any] = {
         "labels": labels,
@@ -48,12 +47,11 @@ def score(
     }
     real: Labels | None = None
     if truth is not None:
-        sides = results.sides(labels)
-        told = labels_beside(truth, int(found.size), known_names, sides, pixels)
+        told = labels_beside(truth, int(found.size), known_names, about.sides, pixels)
         real = told.codes
         result["truth"] = agreement(found, real)
-        classes, named = real, results.class_names(labels)
-        if results.has_classes(labels) and (named is None) == (told.classes is None):
+        classes, named = real, about.class_names
+        if about.classes and (named is None) == (told.classes is None):
             # numbers mean classes, not just clusters
             known = real >= 0
             if named is not None and told.classes is not None:
@@ -67,22 +65,21 @@ def score(
         result["satisfaction"] = satisfaction(found, given)
     if graph is None:
         return result | (results.network_scores(labels) or {})
-    whole, about = _graph_of(graph, labels, found.size)
-    result |= about | _on_graph(whole, found)
+    whole, more = _graph_of(graph, about, found.size)
+    result |= more | _on_graph(whole, found)
     if leiden:
         result["leiden"] = _of_leiden(whole, real)
     return result
 
 
-def _graph_of(graph: str, labels: str, n: int) -> tuple[Graph, dict[str, Any]]:
+def _graph_of(graph: str, about: results.About, n: int) -> tuple[Graph, dict[str, Any]]:
     """The graph to score the n labels of a result on, and what to tell of it; InputError."""
     from mustlink.graph import Graph
 
-    directed = results.of_directed(labels)
-    kind: formats.Want = "bipartite" if results.of_two_sides(labels) else "graph"
-    loaded = formats.load(graph, "directed" if directed else kind)
+    kind: formats.Want = "graph" if about.sides is None else "bipartite"
+    loaded = formats.load(graph, "directed" if about.directed else kind)
     told = {}
-    if directed:
+    if about.directed:
         loaded = replace(loaded, value=loaded.value + loaded.value.T)
         told["graph_is"] = "undirected: the weights of both directions added"
     if loaded.n_rows != n:
@@ -91,7 +88,6 @@ def _graph_of(graph: str, labels: str, n: int) -> tuple[Graph, dict[str, Any]]:
 
 
 def _on_graph(graph: Graph, found: Labels) -> dict[str, Any]:
-    """Scores of labels of rows on the edges."""
     from mustlink.scores import network_scores
 
     scores = network_scores(graph, found[graph.first_rows])

@@ -1,10 +1,11 @@
-"""Side information from files: labels, pairs, a second graph."""
+"""Side information from files: labels, pairs, a second graph, priors, graphs of the same nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints, Contradiction
 from mustlink.errors import InputError
 from mustlink.labels import check_two_classes, refuse_row_numbers
+from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
@@ -161,3 +163,174 @@ def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[fl
             "class, in this order"
         )
     return list(given)  # type: ignore[arg-type]
+
+
+_APART = ("row_labels", "column_labels", "sending_labels", "receiving_labels")
+
+
+def labels_of(
+    text: str, data: formats.Data, pixels: tuple[int, ...] | None = None, source: str = ""
+) -> formats.Labels:
+    """Labels of the nodes of the data, whose file is `source`, as `labels_beside` reads them."""
+    return labels_beside(text, data.n_rows, data.names, data.sides, pixels, source)
+
+
+def labels_beside(
+    text: str,
+    n: int,
+    names: formats.NodeNames | None,
+    sides: tuple[int, int] | None,
+    pixels: tuple[int, ...] | None,
+    source: str = "",
+) -> formats.Labels:
+    """Labels of n nodes in a file; as many as there are rows, or columns, are of these.
+
+    The other side's are unknown. Where there are as many rows as columns they are of the rows.
+    Raises InputError.
+    """
+    try:
+        return formats.load_classes(text, n, names, pixels, source)
+    except formats.LabelCountError as error:
+        return _of_one_side(text, sides, error)
+
+
+def _of_one_side(
+    text: str, sides: tuple[int, int] | None, error: formats.LabelCountError
+) -> formats.Labels:
+    """Labels of as many rows or columns as there are; else the error is raised."""
+    if sides is None:
+        raise error
+    n, m = sides
+    for count, first, noun in ((n, 0, "rows"), (m, n, "columns")):
+        try:
+            found = formats.load_classes(text, count)
+        except formats.LabelCountError:
+            continue
+        codes = np.full(n + m, -1, dtype=np.int64)
+        codes[first : first + count] = found.codes
+        note = f"{text}: {count:,} labels, taken as those of the {noun}"
+        return replace(found, codes=codes, notes=(*found.notes, note))
+    cure = f"labels of its {n} rows, or of its {m} columns, are enough"
+    raise formats.LabelCountError(f"{error}; {cure}") from None
+
+
+def answers_apart(estimator: Any) -> Mapping[str, NDArray[Any]]:
+    """Labels of rows and columns, or of who sends and who receives, as entries of a result file."""
+    names = (name for name in _APART if hasattr(estimator, f"{name}_"))
+    return {f"/{name}": np.asarray(getattr(estimator, f"{name}_")) for name in names}
+
+
+def load_graph(text: str, data: formats.Data) -> Any:
+    """The engine's graph of the rows that are kept, in the data's order; raises InputError."""
+    from mustlink.graph import Graph
+
+    loaded = formats.load(text, "graph")
+    if loaded.n_rows != data.n_rows:
+        what = "points" if data.kind == "points" else "nodes"
+        raise InputError(
+            f"{loaded.place}: {loaded.n_rows} nodes, but the data has {data.n_rows} {what}"
+        )
+    order = _order(loaded, data)
+    if loaded.weights is not None:
+        if data.kept is not None or order is not None:
+            why = "some are left out here" if order is None else "the data are in another order"
+            raise InputError(
+                f"{loaded.place}: its nodes are equal rows, and {why}; make the graph anew of the "
+                "same rows with the same preparation"
+            )
+        return loaded.to_fit("")
+    chosen = order if data.kept is None else data.kept if order is None else order[data.kept]
+    whole = loaded.value if chosen is None else loaded.value[chosen][:, chosen]
+    return Graph.from_affinity(whole)
+
+
+def _order(loaded: formats.Data, data: formats.Data) -> NDArray[np.int64] | None:
+    """Node of every row of the data, by name; None where the order is the same, or not named."""
+    if loaded.names is None or data.names is None:
+        return None
+    ours, theirs = data.names.texts, loaded.names.texts
+    if np.array_equal(ours, theirs):
+        return None
+    place = {name: node for node, name in enumerate(theirs)}
+    strange = next((name for name in ours if name not in place), None)
+    if strange is not None:
+        raise InputError(
+            f"{loaded.place}: has no node {str(strange)[:40]!r}, which the data has; give a graph "
+            "of the same nodes"
+        )
+    return np.array([place[name] for name in ours], dtype=np.int64)
+
+
+Floats = NDArray[np.float64]
+
+
+def load_believed(
+    prior: str,
+    belief: float | str | None,
+    data: formats.Data,
+    labels: formats.Labels,
+    source: str,
+    recorder: Recorder,
+) -> tuple[Floats, Floats]:
+    """Distributions (n, K) over the classes of the kept `labels`, and beliefs (n,).
+
+    Where nothing is said of a node its belief is 0. `source` is the file of the data. Raises
+    InputError.
+    """
+    P = formats.load_prior(prior, data.n_rows, _called(labels)[1], data.names)
+    u = _beliefs(1.0 if belief is None else belief, data, source)
+    if data.kept is not None:
+        P, u = P[data.kept], u[data.kept]
+    silent = _silent(P, prior, recorder)
+    return np.where(silent[:, None], 0.0, P), np.where(silent, 0.0, u)
+
+
+def load_soft_labels(
+    text: str,
+    belief: float | str | None,
+    data: formats.Data,
+    labels: formats.Labels | None,
+    source: str,
+    recorder: Recorder,
+) -> Constraints:
+    """Distributions over the classes of the labels, or over as many as there are columns.
+
+    As constraints on all rows of the data, see `Constraints.from_soft_labels`. Raises InputError.
+    """
+    classes, called = (None, None) if labels is None else _called(labels)
+    P = formats.load_prior(text, data.n_rows, called, data.names)
+    _silent(P, text, recorder)
+    u = None if belief is None else _beliefs(belief, data, source)
+    return Constraints.from_soft_labels(P, u, classes=classes)
+
+
+def _called(labels: formats.Labels) -> tuple[list[int], list[str]]:
+    """Numbers of the classes that labels have, and how they are called."""
+    classes = np.unique(labels.codes[labels.codes >= 0]).tolist()
+    words = labels.classes
+    return classes, [str(one) if words is None else words[one] for one in classes]
+
+
+def _beliefs(belief: float | str, data: formats.Data, source: str) -> Floats:
+    if isinstance(belief, str):
+        return formats.load_beliefs(belief, data.n_rows, data.names, source)
+    return np.full(data.n_rows, belief)
+
+
+def _silent(P: Floats, where: str, recorder: Recorder) -> NDArray[np.bool_]:
+    """Rows of which nothing is said, (n,); tells how many."""
+    silent = np.isnan(P[:, 0])
+    if silent.any():
+        recorder.note(f"{where}: says nothing of {int(silent.sum()):,} of {silent.size:,} nodes")
+    return silent
+
+
+def told_of_prior(
+    P: Floats, belief: Floats, labels: NDArray[np.int64], estimator: Any
+) -> dict[str, Any]:
+    """Of how many nodes without a label something was believed, and how many are as it says."""
+    asked = (belief > 0) & (labels < 0)
+    likeliest = np.asarray(estimator.classes_)[P[asked].argmax(axis=1)]
+    kept = int((np.asarray(estimator.labels_)[asked] == likeliest).sum())
+    mean = float(belief[asked].mean()) if asked.any() else 0.0
+    return {"n_believed": int(asked.sum()), "mean_belief": mean, "n_as_believed": kept}

@@ -15,15 +15,13 @@ from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
-from mustlink_io.formats.own_columns import columns_apart
-from mustlink_io.formats.preparing import Apart
+from mustlink_io.formats.coordinates import columns_apart
+from mustlink_io.formats.data import Apart
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.data_shape import Shape
-from mustlink_io.jobs.given_graphs import load_graph
+from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
-from mustlink_io.jobs.side_information import load_constraints
-from mustlink_io.jobs.side_labels import labels_of
+from mustlink_io.jobs.side_information import labels_of, load_constraints, load_graph
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
 _MOST_WORDS = 100  # of a column of text that is a category rather than a text

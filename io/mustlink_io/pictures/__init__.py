@@ -3,21 +3,25 @@
 Figures are of their own, without pyplot, so that no global state changes.
 """
 
-from mustlink_io.pictures.bars import constraints_kept, histogram
 from mustlink_io.pictures.canvas import COLOURS, as_svg, colours, require_matplotlib, save
-from mustlink_io.pictures.cut_out import painted
-from mustlink_io.pictures.dendrogram import dendrogram
-from mustlink_io.pictures.embedding import embedding, informative_columns
-from mustlink_io.pictures.joint_range import joint_range
-from mustlink_io.pictures.scaling import scaling
-from mustlink_io.pictures.segmentation import (
+from mustlink_io.pictures.charts import (
+    constraints_kept,
+    dendrogram,
+    embedding,
+    histogram,
+    informative_columns,
+    joint_range,
+    scaling,
+    spectrum,
+)
+from mustlink_io.pictures.images import (
     label_map,
     overlay,
+    painted,
     photograph,
     segmentation,
     side_by_side,
 )
-from mustlink_io.pictures.spectrum import spectrum
 
 __all__ = [
     "COLOURS",

@@ -80,10 +80,10 @@ def save(figure: Figure, path: str | Path, dpi: int | None = None) -> None:
         _write(figure, temporary, kind[1:], dpi)
 
 
-def as_svg(figure: Figure, dpi: int | None = None) -> bytes:
+def as_svg(figure: Figure) -> bytes:
     """A figure as SVG; text becomes outlines, which look the same everywhere."""
     stream = io.BytesIO()
-    _write(figure, stream, "svg", dpi)
+    _write(figure, stream, "svg", None)
     return stream.getvalue()
 
 

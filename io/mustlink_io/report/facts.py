@@ -1,24 +1,122 @@
-"""The facts of a result file, as plain values: what `mustlink report --json` prints."""
+"""What a result file tells: its arrays, checked, and the facts of `mustlink report --json`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats import annotate
+from mustlink_io.formats import anndata, results
 from mustlink_io.hdf5 import result, store
-from mustlink_io.hdf5.constraint_parts import Constraints
-from mustlink_io.hdf5.result import Report
-from mustlink_io.hdf5.result_parts import Calibration, Stage
-from mustlink_io.report import arrays
-from mustlink_io.report.arrays import Arrays
-from mustlink_io.terminal.summary import calibrated
+from mustlink_io.hdf5.result import LARGEST, Calibration, Constraints, Report
+from mustlink_io.jobs.carried import guessed
+from mustlink_io.terminal.console import calibrated
+
+_MOST_PARTS, _MOST_NUMBERS = 1_000, 100_000  # of a hierarchy that is drawn
+_ITEMS = {
+    "labels": "/labels",
+    "embedding": "/embedding",
+    "eigenvalues": "/eigenvalues",
+    "pairs": "/constraints/pairs",
+    "belief": "/constraints/belief",
+    "given": "/constraints/labels",
+    "confidence": "/confidence",
+    "classes": "/classes",
+    "image": "/image",
+    "linkage": "/hierarchy/linkage",
+    "parts": "/hierarchy/clusters",
+}
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a result holds of labels (n,), embedding (n, k), pairs (m, 2), …; None is absent.
+
+    `names` are those of clusters or classes, by number.
+    """
+
+    labels: NDArray[np.int64]
+    embedding: NDArray[Any] | None = None
+    eigenvalues: NDArray[Any] | None = None
+    pairs: NDArray[Any] | None = None
+    belief: NDArray[Any] | None = None
+    given: NDArray[Any] | None = None
+    confidence: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
+    image: NDArray[Any] | None = None
+    linkage: NDArray[Any] | None = None
+    parts: NDArray[Any] | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+
+
+def load(file: h5py.File) -> Arrays:
+    """Read all there is; raises InputError for what does not fit together."""
+    dims: dict[str, int] = {}
+    found = {
+        name: store.read(file, path, dims, path)
+        for name, path in _ITEMS.items()
+        if store.find(file, path) is not None
+    }
+    if not found["labels"].size or found["labels"].dtype.kind == "f":
+        raise InputError(f"{file.filename}:/labels: damaged: not one whole number a node")
+    labels = found["labels"].astype(np.int64)
+    n, pairs = labels.size, found.get("pairs")
+    for name in ("embedding", "eigenvalues", "belief", "confidence"):
+        if name in found and not (np.abs(found[name], dtype=np.float64) < LARGEST).all():
+            raise InputError(f"{file.filename}:{_ITEMS[name]}: damaged: values that are no numbers")
+    if (pairs is None) != ("belief" not in found):
+        raise InputError(f"{file.filename}:/constraints: damaged: pairs without belief")
+    if pairs is not None and pairs.size and (pairs.min() < 0 or pairs.max() >= n):
+        raise InputError(f"{file.filename}:/constraints/pairs: damaged: nodes that do not exist")
+    if "image" in found and found["image"].shape[0] * found["image"].shape[1] != n:
+        raise InputError(f"{file.filename}:/image: damaged: its pixels are not the {n} nodes")
+    _check_tree(file, found)
+    if "given" in found:
+        found["given"] = found["given"].astype(np.int64)
+    names = results.names_in(file, "/class_names", "/classes")
+    printable = {number: store.text(name) for number, name in names.items()}
+    return Arrays(**{**found, "labels": labels}, names=printable)
+
+
+def _check_tree(file: h5py.File, found: dict[str, Any]) -> None:
+    """Raise InputError where there is half a hierarchy, or one that is none."""
+    tree, parts = found.get("linkage"), found.get("parts")
+    if tree is None and parts is None:
+        return
+    where = f"{file.filename}:/hierarchy"
+    if tree is None or parts is None or not 0 < len(tree) < _MOST_PARTS:
+        raise InputError(f"{where}: damaged: no linkage with the clusters of its parts")
+    small = np.abs(tree, dtype=np.float64) < LARGEST
+    if not small.all() or not is_valid_linkage(tree.astype(np.float64)):
+        raise InputError(f"{where}/linkage: damaged: no linkage")
+    if parts.min() < 0 or parts.max() >= _MOST_NUMBERS:
+        raise InputError(f"{where}/clusters: damaged: clusters that do not exist")
+    found["linkage"] = tree.astype(np.float64)
+
+
+def node_names(file: h5py.File, nodes: Iterable[int], n: int) -> dict[int, str]:
+    """Names of some nodes, where the file has /names; the others are not read."""
+    wanted = tuple(sorted({node for node in nodes if 0 <= node < n}))
+    if not wanted or store.find(file, "/names") is None:
+        return {}
+    store.try_first(file, "/names", _names, wanted, n)
+    return dict(zip(wanted, _names(file, wanted, n), strict=True))
+
+
+def _names(file: h5py.File, wanted: tuple[int, ...], n: int) -> list[str]:
+    data = store.dataset(file, "/names", values=False)
+    if data.shape != (n,) or data.dtype.kind not in "OSU":
+        raise InputError(f"{file.filename}:/names: damaged: not one text for each of {n} nodes")
+    return [store.text(data[node]) for node in wanted]
+
 
 _ASKED = {
     "pairs": "pairs",
@@ -40,7 +138,7 @@ class ReadResult:
 def read(path: str) -> ReadResult:
     """Read a result of `mustlink cluster` or `propagate`; raises InputError."""
     place = formats.parse(path)
-    if place.suffix == annotate.ENDING and not place.part:
+    if place.suffix == anndata.ENDING and not place.part:
         raise InputError(
             f"{path}: AnnData holds the result, but not what a report tells of the run; run the "
             "same command with -o out.h5, then: mustlink report out.h5"
@@ -54,14 +152,13 @@ def read(path: str) -> ReadResult:
                 f"{path}: no result of a run (no /report with /labels in it); give the file that "
                 "mustlink cluster or mustlink propagate wrote"
             )
-        held = arrays.load(file)
-        names = arrays.node_names(file, _named(told.report.constraints), held.labels.size)
+        held = load(file)
+        names = node_names(file, _named(told.report.constraints), held.labels.size)
     facts = _facts(told, told.report, held, names)
     return ReadResult({"file": Path(path).name, **facts}, held)
 
 
 def _named(asked: Constraints | None) -> list[int]:
-    """Nodes that the page names."""
     if asked is None:
         return []
     ends = [node for one in asked.worst for node in one.nodes]
@@ -91,7 +188,7 @@ def _facts(
         "cuts": None if report.cuts is None else report.cuts.model_dump(),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
         "constraints": _constraints(report, names),
-        "stages": _stages(told.stages),
+        "stages": result.merged(told.stages),
         "choices": _choices(report),
         "parameters": {name: _shallow(v) for name, v in told.parameters.items() if v is not None},
         "versions": told.versions,
@@ -167,21 +264,7 @@ def _counted(n: float, share: float | None) -> dict[str, Any] | None:
     return {"n": int(n), "kept": round(n * share), "weight": None, "weight_kept": None}
 
 
-def _stages(stages: Sequence[Stage]) -> list[dict[str, Any]]:
-    """Stages with several runs of one added up, in order of their first."""
-    merged: dict[str, dict[str, Any]] = {}
-    for stage in stages:
-        row = merged.setdefault(
-            stage.name, {"name": stage.name, "times": 0, "seconds": 0.0, "peak_bytes": 0}
-        )
-        row["times"] += 1
-        row["seconds"] += stage.seconds
-        row["peak_bytes"] = max(row["peak_bytes"], stage.peak_bytes)
-    return list(merged.values())
-
-
 def _choices(report: Report) -> dict[str, Any]:
-    """What was decided for the caller."""
     chosen = _shallow(report.choices or {})
     chosen.pop("graph", None)  # told under the graph's health
     if report.convergence is not None and report.convergence.status is not None:
@@ -201,9 +284,7 @@ def _shallow(value: Any, depth: int = 4) -> Any:
 def _confidence(held: Arrays) -> dict[str, Any]:
     """Confidence of the nodes that were not given a label, or of all where that is unknown."""
     assert held.confidence is not None
-    answered = held.labels >= 0
-    guessed = answered if held.given is None else answered & (held.given < 0)
-    sure = held.confidence[guessed if guessed.any() else answered]
+    sure = held.confidence[guessed(held.labels, held.given)]
     counts, edges = np.histogram(np.clip(sure, 0, 1), bins=20, range=(0.0, 1.0))
     return {
         "mean": float(sure.mean()) if sure.size else None,

@@ -1,18 +1,101 @@
-"""Facts and pictures to one page of HTML that needs nothing else."""
+"""Facts and pictures to one page of HTML that needs nothing else, and to files."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mustlink.errors import InputError
+from mustlink_io import pictures
+from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import writing
-from mustlink_io.report import words
+from mustlink_io.pictures import as_svg, colours
+from mustlink_io.report import drawn, facts
 from mustlink_io.report.drawn import Picture
 from mustlink_io.report.facts import ReadResult
 from mustlink_io.terminal.console import clock, size
+
+_LONG = 400  # characters of a value, above which the rest is left out
+
+
+def value(found: Any) -> str:
+    """Any recorded value: numbers to 4 digits, lists and mappings by their parts."""
+    if isinstance(found, bool) or found is None:
+        return {True: "yes", False: "no", None: "none"}[found]
+    if isinstance(found, float):
+        return f"{found:.4g}"
+    if isinstance(found, int):
+        return f"{found:,}"
+    if isinstance(found, Mapping):
+        return _cut(", ".join(f"{key} {value(part)}" for key, part in found.items()))
+    if isinstance(found, list | tuple):
+        numbers = all(isinstance(part, float) for part in found)  # else a value and its reason
+        return _cut((", " if numbers else ": ").join(value(part) for part in found))
+    return _cut(str(found))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONG else f"{text[:_LONG]} …"
+
+
+def count(number: float) -> str:
+    """A whole number with commas."""
+    return f"{number:,.0f}"
+
+
+def percent(share: float) -> str:
+    """A share: 12.3 %, 99.96 % where it is nearly all, and never 100 % of less than all."""
+    if 0.999 <= share < 1 or 0 < share < 0.001:
+        return f"{min(max(100 * share, 0.01), 99.99):.2f} %"
+    return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
+
+
+def small(number: float) -> str:
+    """A number between 0 and 1, to three digits."""
+    return "0" if number == 0 else f"{number:.3g}" if number >= 1e-4 else f"{number:.1e}"
+
+
+def colour(label: int) -> str:
+    """The colour that pictures give a cluster, as CSS writes it."""
+    red, green, blue = (np.round(255 * colours(np.array([label]))[0])).astype(int).tolist()
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def node(number: int, name: str | None) -> str:
+    """A node by its number, and its name if it has one."""
+    return f"{number}" if name is None else f"{number} ({_cut(name)})"
+
+
+def group(number: int, name: str | None) -> str:
+    """A cluster or class by its number, and its name if it has one; -1 is none."""
+    return "none" if number < 0 else node(number, name)
+
+
+def label(number: int, name: str | None) -> str:
+    """A class by its name, else by its number; -1 is none."""
+    return group(number, None) if name is None else _cut(name)
+
+
+def source(figure: Any) -> str:
+    """A figure as the data URI of an SVG."""
+    return "data:image/svg+xml;base64," + base64.b64encode(as_svg(figure)).decode("ascii")
+
+
+FILTERS = {
+    "clock": clock,
+    "colour": colour,
+    "count": count,
+    "percent": percent,
+    "size": size,
+    "small": small,
+    "value": value,
+}
+
 
 KINDS = (".html", ".htm")
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
@@ -24,7 +107,7 @@ def render(result: ReadResult, drawn: Mapping[str, Picture]) -> str:
     """The page; raises InputError where jinja2 is missing."""
     facts = result.facts
     shown = {
-        name: {"src": words.source(p.figure), "alt": p.alt, "caption": p.caption}
+        name: {"src": source(p.figure), "alt": p.alt, "caption": p.caption}
         for name, p in drawn.items()
     }
     template = _environment().get_template("page.html")
@@ -77,8 +160,8 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(words.FILTERS)
-    made.globals |= {"node": words.node, "group": words.group, "label": words.label}
+    made.filters.update(FILTERS)
+    made.globals |= {"node": node, "group": group, "label": label}
     return made
 
 
@@ -87,19 +170,18 @@ def _shipped(name: str) -> str:
 
 
 def _lede(facts: Mapping[str, Any]) -> str:
-    """What happened, in a sentence or two."""
     kind = facts["kind"]
     number = len(facts[kind])
     nodes = f"{facts['n_nodes']:,} nodes"
     first = f"{facts['method']} put {nodes} into {number} {kind}"
     if kind == "classes":
         given = facts["n_labels"]
-        known = f" from {words.count(given)} labels" if given else " from a few labels"
+        known = f" from {count(given)} labels" if given else " from a few labels"
         first = f"{facts['method']} gave {nodes} one of {number} classes{known}"
     second = ""
     kept = _kept(facts)
     if kept:
-        kinds = " and ".join(f"{words.percent(share)} of {n:,} {name}" for name, share, n in kept)
+        kinds = " and ".join(f"{percent(share)} of {n:,} {name}" for name, share, n in kept)
         second = f" It keeps {kinds}."
     if facts["unassigned"]:
         left = facts["unassigned"]
@@ -123,27 +205,26 @@ def _cuts(found: Mapping[str, Any] | None) -> list[tuple[float, float, bool]]:
 
 
 def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The figures to see first: name and value."""
     kind = facts["kind"]
-    tiles = [("nodes", words.count(facts["n_nodes"])), (kind, words.count(len(facts[kind])))]
+    tiles = [("nodes", count(facts["n_nodes"])), (kind, count(len(facts[kind])))]
     kept = _kept(facts)
     if kept:
         shares = [share for _, share, _ in kept]
         balance = ", on balance" if len(kept) > 1 else ""
-        tiles.append((f"constraints kept{balance}", words.percent(sum(shares) / len(shares))))
+        tiles.append((f"constraints kept{balance}", percent(sum(shares) / len(shares))))
     if len(kept) > 1:
-        tiles += [(f"{name} kept", words.percent(share)) for name, share, _ in kept]
+        tiles += [(f"{name} kept", percent(share)) for name, share, _ in kept]
     if facts["network"] is not None:
         network = facts["network"]
-        tiles.append(("modularity", words.small(network["modularity"])))
-        tiles.append(("edges inside", words.percent(network["coverage"])))
+        tiles.append(("modularity", small(network["modularity"])))
+        tiles.append(("edges inside", percent(network["coverage"])))
     if facts["feasible"] is not None:
         found = facts["feasible"]
         tiles.append(("vectors feasible", f"{found['found']} of {found['wanted']}"))
     if facts.get("labels_kept") is not None:
-        tiles.append(("labels kept", words.percent(facts["labels_kept"])))
+        tiles.append(("labels kept", percent(facts["labels_kept"])))
     if facts.get("confidence") and facts["confidence"]["mean"] is not None:
-        tiles.append(("mean confidence", words.small(facts["confidence"]["mean"])))
+        tiles.append(("mean confidence", small(facts["confidence"]["mean"])))
     if facts["stages"]:
         tiles.append(("time", clock(facts["seconds"])))
         tiles.append(("peak memory", size(facts["peak_bytes"])))
@@ -183,3 +264,37 @@ def _tables(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         title = f"The {_SOME_ROWS} smallest"
         tables.append({"title": title, "rows": by_size[::-1][:_SOME_ROWS]})
     return tables
+
+
+def make(
+    path: str,
+    output: str | None = None,
+    *,
+    folder: str | None = None,
+    image: str | None = None,
+    page_wanted: bool = True,
+) -> dict[str, Any]:
+    """Write the page of a result, by default beside it, and its pictures; returns the facts.
+
+    With `page_wanted` false a page is written only where `output` says. The facts name what was
+    `written`. Raises InputError before anything is written.
+    """
+    result = facts.read(path)
+    target = output or (beside(path) if page_wanted else None)
+    if target is not None:
+        check_ending(target)
+        writing.check_output(target, [path])
+    if image is not None and target is None and folder is None:
+        raise InputError("--image: nothing is drawn without a page; give -o or --pictures, too")
+    written: list[str] = []
+    if target is not None or folder is not None:
+        pictures.require_matplotlib()
+        given = None if image is None else load_image(image, "--image")
+        figures = drawn.draw(result, given)
+        html = None if target is None else render(result, figures)
+        if folder is not None:
+            written += drawn.save(figures, folder)
+        if target is not None and html is not None:
+            write(target, html)
+            written.insert(0, target)
+    return {**result.facts, "written": written}

@@ -46,10 +46,13 @@ class Clock:
 
 
 class Lines:
-    """Observer for logs: a line per stage, and one every ten seconds of a long stage."""
+    """Observer for logs: a line per stage, and one every ten seconds of a long stage.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    Where it is `quiet` it tells why a result should not be trusted, and nothing else.
+    """
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        self._stream, self._quiet = stream, quiet
         self._started = self._told = 0.0
         self._clock = Clock()
         self._said: set[str] = set()
@@ -62,19 +65,20 @@ class Lines:
     def advance(self, stage: str, fraction: float) -> None:
         """Tell how far a long stage is, or for how long it has run where that is not known."""
         now = time.perf_counter()
-        if now - self._told >= LOG_EVERY:
+        if now - self._told >= LOG_EVERY and not self._quiet:
             self._told = now
             share = f"{fraction:.0%}, " if fraction >= KNOWN else ""
             self._write(f"  {stage}: {share}{self._clock.told(now - self._started, fraction)}")
 
     def end(self, stage: str, seconds: float) -> None:
         """Tell how long a stage took."""
-        if seconds >= _MENTION:
+        if seconds >= _MENTION and not self._quiet:
             self._write(f"  {stage}: {clock(seconds)}")
 
     def note(self, message: str) -> None:
         """Tell a remark, once."""
-        self._say("note", message)
+        if not self._quiet:
+            self._say("note", message)
 
     def warn(self, message: str) -> None:
         """Tell why the result should not be trusted, once."""
@@ -88,22 +92,6 @@ class Lines:
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
         self._stream.flush()
-
-
-class Doubts(Lines):
-    """Observer of --quiet: tells why a result should not be trusted, and nothing else."""
-
-    def begin(self, stage: str) -> None:
-        """Ignore."""
-
-    def advance(self, stage: str, fraction: float) -> None:
-        """Ignore."""
-
-    def end(self, stage: str, seconds: float) -> None:
-        """Ignore."""
-
-    def note(self, message: str) -> None:
-        """Ignore."""
 
 
 class Bars:
@@ -185,14 +173,12 @@ def observing(quiet: bool) -> Iterator[Observer]:
     """Yield the observer that fits stderr; Python's warnings go to it while it lasts."""
     with contextlib.ExitStack() as stack:
         observer: Bars | Lines
-        if quiet:
-            observer = Doubts(sys.stderr)
-        elif sys.stderr.isatty():
+        if sys.stderr.isatty() and not quiet:
             from rich.console import Console
 
             observer = stack.enter_context(Bars(Console(stderr=True)))
         else:
-            observer = Lines(sys.stderr)
+            observer = Lines(sys.stderr, quiet=quiet)
         stack.enter_context(warnings.catch_warnings())
 
         def tell(message: Warning | str, *_: Any, **__: Any) -> None:

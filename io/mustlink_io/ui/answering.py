@@ -17,7 +17,7 @@ import numpy as np
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats import questions
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.ui.journal import Answer, Journal
@@ -99,7 +99,7 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     session, path = opened.session, Path(table)
     target = opened.path if output is None else Path(output)
     if target != opened.path:
-        store.check_output(target, (opened.path, path))
+        writing.check_output(target, (opened.path, path))
     told = questions.load_answers(path, session.n)
     before = np.asarray(session.labels).copy()
     classes, choices = dict(opened.classes), session.choices
@@ -137,7 +137,6 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
 
 
 def _named(given: Sequence[Answer], classes: Mapping[str, int]) -> set[str]:
-    """What the classes that were answered are called."""
     names: dict[Any, str] = {number: name for name, number in classes.items()}
     return {str(names.get(one.value, one.value)) for one in given if one.kind == "label"}
 

@@ -1,20 +1,206 @@
-"""The map in the browser: millions of rows, a lasso to choose some, clicks to choose two."""
+"""The map in the browser: coordinates of millions of rows, drawn by pixels, a lasso, clicks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink_io.ui import coordinates
-from mustlink_io.ui.colours import of_groups
-from mustlink_io.ui.map_picture import COLOURINGS, MapPicture
-from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, packed, panel
-from mustlink_io.ui.said_of_clusters import is_known
+from mustlink.embedding.graph_embedding import LaplacianEigenmaps
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink_io.ui.node_session import NodeSession, is_known
+from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, of_groups, packed, panel
+
+Floats = NDArray[np.float64]
+_SAMPLE = 20_000  # rows from which directions are found
+_RIDGE = 1e-6  # of the mean variance: columns may depend on each other
+_OUTER = 0.001  # share of rows on either side that do not decide what is shown at first
+_MARGIN = 0.04
+_MAPS = 6  # vectors of a graph, among which its map is found
+
+
+def flat(estimator: Any, given: Any = None) -> NDArray[np.float32]:
+    """Coordinates (n, 2) of a fitted estimator's rows; they stay when it is refitted.
+
+    `given` (n, 2) are taken as they are, and so are points of two columns. Else it is the plane in
+    which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of points,
+    or of a graph's embedding; found from a sample. A fit without an embedding of two columns has
+    Laplacian eigenmaps made of its graph, which take an eigenproblem. The rows of an embedding
+    crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median. Raises
+    InputError.
+    """
+    n = estimator.labels_.size
+    if given is not None:
+        return as_given(given, n)
+    points = getattr(estimator, "_points", None)
+    if isinstance(points, np.ndarray) and points.ndim == 2 and len(points) == n:
+        if points.shape[1] == 2:
+            return _finite(points)
+        return _finite(points @ _plane(points, estimator.labels_))
+    rows = getattr(estimator, "embedding_", None)
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and len(rows) == n):
+        rows = _eigenmaps(estimator)
+    elif rows.shape[1] < 2:
+        rows = np.column_stack([rows, _eigenmaps(estimator)])
+    found = rows @ _plane(rows, estimator.labels_)
+    found -= np.median(found, axis=0)
+    return _finite(np.arcsinh(found / np.maximum(np.median(np.abs(found), axis=0), 1e-30)))
+
+
+def as_given(given: Any, n: int) -> NDArray[np.float32]:
+    """Coordinates (n, 2) that a person gave; raises InputError for other shapes, NaN and Inf."""
+    found = np.asarray(given)
+    if found.shape != (n, 2) or found.dtype.kind not in "fiu":
+        raise InputError(f"map: shape {found.shape}; give two coordinates for each of {n} rows")
+    return _finite(found)
+
+
+def inside(where: NDArray[np.float32], xs: Any, ys: Any) -> NDArray[np.int64]:
+    """Numbers of the points (n, 2) inside a closed line through corners (m,), by even and odd.
+
+    Every edge looks only at the points beside it: these are in order of their second coordinate.
+    Cost: O(n log n) of those in the line's bounding box.
+    """
+    x, y = np.asarray(xs, dtype=np.float64), np.asarray(ys, dtype=np.float64)
+    if x.size < 3 or x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return np.empty(0, dtype=np.int64)
+    box = (where[:, 0] >= x.min()) & (where[:, 0] <= x.max())
+    box &= (where[:, 1] >= y.min()) & (where[:, 1] <= y.max())
+    near = np.flatnonzero(box)
+    near = near[np.argsort(where[near, 1], kind="stable")]
+    px, py = where[near, 0].astype(np.float64), where[near, 1].astype(np.float64)
+    odd = np.zeros(near.size, dtype=bool)
+    for x0, y0, x1, y1 in zip(x, y, np.roll(x, -1), np.roll(y, -1), strict=True):
+        if y0 == y1:
+            continue
+        first, last = np.searchsorted(py, [min(y0, y1), max(y0, y1)])  # lower end in, upper out
+        part = slice(first, last)
+        odd[part] ^= px[part] < x0 + (py[part] - y0) * (x1 - x0) / (y1 - y0)
+    return np.sort(near[odd])
+
+
+def nearest(where: NDArray[np.float32], x: float, y: float, ranges: Any) -> int:
+    """The row nearest to a place, as far as one sees: axes count by their `ranges`."""
+    (x0, x1), (y0, y1) = ranges
+    across = (where[:, 0] - np.float32(x)) / np.float32(abs(x1 - x0) or 1.0)
+    along = (where[:, 1] - np.float32(y)) / np.float32(abs(y1 - y0) or 1.0)
+    return int(np.argmin(across**2 + along**2))
+
+
+def window(where: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """What to show at first: all but a few outliers, with a margin."""
+    low, high = np.quantile(where, [_OUTER, 1 - _OUTER], axis=0)
+    room = np.where(high > low, _MARGIN * (high - low), 1.0)
+    (x0, y0), (x1, y1) = low - room, high + room
+    return (float(x0), float(x1)), (float(y0), float(y1))
+
+
+def _eigenmaps(estimator: Any) -> NDArray[np.float64]:
+    """Laplacian eigenmaps (n, d) of the graph of a fit; raises InputError."""
+    graph = getattr(estimator, "graph_", None)
+    if not isinstance(graph, Graph):
+        raise InputError("map: the fit has no graph here; give coordinates (n, 2) as map")
+    d = min(_MAPS, graph.n_nodes - 2)
+    made = LaplacianEigenmaps(d, affinity="precomputed", random_state=0).fit(graph)
+    found: NDArray[np.float64] = np.asarray(made.embedding_)
+    return found
+
+
+def _plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
+    """Two directions (p, 2), by the generalised eigenproblem of scatter between and within."""
+    from scipy.linalg import eigh
+
+    n, p = rows.shape
+    some = np.random.default_rng(0).permutation(n)[:_SAMPLE]
+    X = rows[some].astype(np.float64)
+    scale = X.std(axis=0)
+    scale[scale == 0] = 1.0
+    X = (X - X.mean(axis=0)) / scale
+    if p < 2:
+        return np.column_stack([1 / scale, np.zeros(p)]).astype(np.float32)
+    groups, codes = np.unique(labels[some], return_inverse=True)
+    counts = np.bincount(codes)
+    sums = np.zeros((groups.size, p))
+    np.add.at(sums, codes, X)
+    means = sums / counts[:, None]
+    within = (X - means[codes]).T @ (X - means[codes]) / len(X)
+    between = X.T @ X / len(X) - within
+    if groups.size < 3:  # these have one direction, the widest is put beside it
+        between += 1e-3 * within @ within
+    within += _RIDGE * np.trace(within + between) / p * np.eye(p)
+    found = eigh(between, within)[1][:, ::-1][:, :2]
+    found *= np.sign(found[np.abs(found).argmax(axis=0), [0, 1]])
+    return np.asarray(found / scale[:, None], dtype=np.float32)
+
+
+def _finite(found: NDArray[Any]) -> NDArray[np.float32]:
+    flat = np.ascontiguousarray(found, dtype=np.float32)
+    if not np.isfinite(flat).all():
+        raise InputError("map: NaN or Inf among the coordinates; give numbers")
+    return flat
+
+
+Ranges = tuple[tuple[float, float], tuple[float, float]]
+COLOURINGS = ("cluster", "confidence", "doubt")
+_FAINT = 120  # of 255: how opaque a pixel of a single row is
+_FEW = (100_000, 20_000, 2_000)  # rows that are seen, below which each is drawn larger by a pixel
+_NONE = "#b8bec4"
+
+
+class MapPicture:
+    """Rows at coordinates (n, 2), ready to be drawn; holds 8 bytes a row, and 4 for colours."""
+
+    def __init__(self, where: NDArray[np.float32]) -> None:
+        import pandas as pd
+
+        self._frame = pd.DataFrame({"x": where[:, 0], "y": where[:, 1]})
+
+    def by_group(self, codes: NDArray[np.integer[Any]], colours: Sequence[str]) -> None:
+        """Colour rows (n,) by their group, a place among `colours`, or -1."""
+        import pandas as pd
+
+        # The last is for rows in no group.
+        count = len(colours)
+        filled = np.where(codes < 0, count, codes)
+        self._frame["c"] = pd.Categorical.from_codes(filled, categories=range(count + 1))
+        self._key = [*colours, _NONE]
+        self._of_groups = True
+
+    def by_value(self, values: NDArray[Any], colours: Sequence[str]) -> None:
+        """Colour rows (n,) by values from 0 to 1, between colours at equal distances."""
+        self._frame["c"] = np.asarray(values, dtype=np.float32)
+        self._key = list(colours)
+        self._of_groups = False
+
+    def drawn(self, ranges: Ranges, width: int, height: int) -> NDArray[np.uint8]:
+        """The picture (height, width, 4), its lowest row first; of groups the one of most rows.
+
+        A pixel has the mean colour of its rows.
+        """
+        import datashader as ds
+        import datashader.transfer_functions as tf
+
+        canvas = ds.Canvas(width, height, *ranges)
+        if self._of_groups:
+            found = canvas.points(self._frame, "x", "y", ds.count_cat("c"))
+            counts = found.sum(dim=found.dims[-1])
+            picture = tf.shade(found, color_key=self._key, how="eq_hist", min_alpha=_FAINT)
+        else:
+            counts = canvas.points(self._frame, "x", "y", ds.count())
+            found = canvas.points(self._frame, "x", "y", ds.mean("c"))
+            picture = tf.shade(found, cmap=self._key, how="linear", span=(0.0, 1.0))
+        seen = int(np.asarray(counts).sum())
+        larger = sum(seen < few for few in _FEW)
+        if larger:
+            picture = tf.spread(picture, px=larger)
+        return np.asarray(picture.to_numpy(), dtype=np.uint32).view(np.uint8).reshape(
+            height, width, 4
+        )  # fmt: skip
+
 
 _WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
 _MARKED = 2_000  # known rows that are marked at most
@@ -42,7 +228,7 @@ class MapView:
     ) -> None:
         self.session, self.where, self._changed = session, where, changed
         self.chosen: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._home = coordinates.window(where)
+        self._home = window(where)
         self._picture = MapPicture(where)
         names = COLOURINGS if session.tells_confidence else COLOURINGS[:1]
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
@@ -75,7 +261,6 @@ class MapView:
         self._mark(self._known, np.flatnonzero(is_known(session.told))[:_MARKED])
 
     def _tell_key(self, way: str) -> None:
-        """What the colours mean."""
         session = self.session
         if way in _SCALES:
             low, high = _ENDS[way]
@@ -193,12 +378,12 @@ class MapView:
     def _lassoed(self, event: Any) -> None:
         shape = event.geometry
         if event.final and shape.get("type") == "poly":
-            self.choose(coordinates.inside(self.where, shape["x"], shape["y"]))
+            self.choose(inside(self.where, shape["x"], shape["y"]))
             self._changed()
 
     def _tapped(self, event: Any) -> None:
         """The row that was clicked, beside the one before: at most two."""
-        node = coordinates.nearest(self.where, event.x, event.y, self._ranges())
+        node = nearest(self.where, event.x, event.y, self._ranges())
         before = self.chosen.tolist() if self.chosen.size == 1 else []
         self.choose([*before, node] if node not in before else [node])
         self._changed()

@@ -4,22 +4,146 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 import mustlink
+from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui import said_of_clusters as said_of
-from mustlink_io.ui.confidence import Confidence, meaning
 from mustlink_io.ui.journal import Answer, Journal, Step
-from mustlink_io.ui.said_of_clusters import is_stated
+
+
+def constraints_of(
+    base: Constraints, y: NDArray[np.int64], answers: Sequence[Answer]
+) -> Constraints:
+    """All that is known and follows; of a node labelled before the last answer counts.
+
+    Labels (n,), -1 for unknown, are those of `base` and of answers. Raises InputError.
+    """
+    if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
+        if base.soft_labels is not None:
+            raise InputError("labels: some were given with a prior, which cannot be changed")
+        base = base.having(labels=None)
+    new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
+    found = base + Constraints.from_labels(new)
+    pairs = [one for one in answers if one.kind == "pair"]
+    if pairs:
+        ends = np.array([one.nodes for one in pairs])
+        belief = [float(one.value) for one in pairs]
+        found = found + Constraints.from_pairs(ends, belief, n_nodes=y.size)
+        with suppress(InputError):  # what is believed in part has no closure
+            found = found.closure()
+    return found
+
+
+def is_stated(base: Constraints, answer: Answer) -> bool:
+    """Whether constraints say as surely what an answer on a pair says."""
+    if answer.kind != "pair":
+        return False
+    pairs, belief = base.merged
+    own = (np.sort(pairs, axis=1) == np.sort(answer.nodes)).all(axis=1)
+    return bool((belief[own] * float(answer.value) >= 1).any())
+
+
+def is_known(told: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels (n,) are known: not -1, or not ""."""
+    return np.asarray(told != "" if told.dtype.kind in "OU" else told >= 0)
+
+
+def told_classes(told: NDArray[Any]) -> list[Any]:
+    """Classes among labels (n,), -1 or "" for unknown, in order."""
+    return list(np.unique(told[is_known(told)]).tolist())
+
+
+def class_number(value: int | str, named: Mapping[int, str]) -> int:
+    """The class of a number, or of the name of a cluster; raises InputError."""
+    numbers: dict[int | str, int | str] = {name: one for one, name in named.items()}
+    try:
+        found = int(numbers.get(value, value))
+    except ValueError:
+        raise InputError(
+            f"class {value!r}: classes have whole numbers here, and no cluster is called so; "
+            "give a number"
+        ) from None
+    if found < 0:
+        raise InputError(f"class {found}: numbers of classes are 0 or more; give one")
+    return found
+
+
+def classes_of(
+    groups: Sequence[int], labels: NDArray[np.int64], told: NDArray[np.int64]
+) -> dict[int, int]:
+    """The class that says of a node that it is in a cluster, another one for every cluster.
+
+    Clusters and classes that were told are paired so that most known nodes agree, numbers where
+    they do not say. Clusters that are left have classes of their own, of their number where it is
+    free. Empty where nothing was told.
+    """
+    known = np.flatnonzero((told >= 0) & (labels >= 0))
+    if not known.size:
+        return {}
+    numbers, (classes, code) = np.array(groups), np.unique(told[known], return_inverse=True)
+    agree = 0.5 * np.equal.outer(numbers, classes)
+    np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
+    pairs = zip(*linear_sum_assignment(agree, maximize=True), strict=True)
+    found = {int(numbers[i]): int(classes[j]) for i, j in pairs if agree[i, j] > 0}
+    free = count(int(max(numbers.max(), classes.max())) + 1)
+    taken = set(classes.tolist())
+    return {one: found[one] if one in found else next(free) if one in taken else one
+            for one in numbers.tolist()}  # fmt: skip
+
+
+def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
+    """Give clusters the names that answers tell, in turn: each to that of most of its nodes."""
+    for one in answers:
+        if one.kind != "name":
+            continue
+        inside = estimator.labels_[one.nodes]
+        inside = inside[inside >= 0]
+        if inside.size:
+            estimator.name_clusters({int(np.bincount(inside).argmax()): str(one.value)})
+
+
+_MORE = 1.1  # times what was known from which it is calibrated anew
+
+
+class Confidence:
+    """Chances that labels are right, of one estimator while it is refitted."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, Any] | None = None  # how much was known, and the calibration by it
+
+    def of(self, estimator: Any, known: int) -> NDArray[np.float64]:
+        """Chances (n,), the largest of `membership_`, where so many labels and pairs are known.
+
+        Calibrated by fits to a part of what is known, anew when a tenth more is known.
+        """
+        if self._last is not None and known <= _MORE * self._last[0]:
+            estimator.calibrate(known=self._last[1])
+        else:
+            self._last = known, estimator.calibration_
+        spreads = hasattr(estimator, "given_labels_")  # whose `confidence_` are margins
+        return np.asarray(estimator.membership_.max(axis=1) if spreads else estimator.confidence_)
+
+
+def meaning(estimator: Any) -> str:
+    """What the chances are, and by what they are calibrated."""
+    by = estimator.calibration_
+    held = [(by.n_labels, "labels"), (getattr(by, "n_pairs", 0), "pairs")]
+    told = " and ".join(f"{count:,} {what}" for count, what in held if count)
+    how = f"calibrated by {told} held out" if told else "not calibrated"
+    return f"the chance that a node is where it belongs, {how}"
+
 
 Ints = NDArray[np.int64]
 Ask = Callable[..., NDArray[Any]]
@@ -93,12 +217,12 @@ class NodeSession:
     def choices(self) -> dict[Any, str]:
         """Class that an answer records, and what it is called: see `choose`.
 
-        Every cluster has its own, see `said_of_clusters.classes_of`; classes without nodes follow.
+        Every cluster has its own (`classes_of`); classes without nodes follow.
         """
         found: dict[Any, str] = {self._class_of.get(one, one): name
                                  for one, name in self.names.items()}  # fmt: skip
         called, numbers = self._class_names, set(map(str, self.groups))
-        for one in said_of.told_classes(self.told):
+        for one in told_classes(self.told):
             if one not in found:
                 name = f"class {one}" if str(one) in numbers else str(one)
                 found[one] = called.get(one, name)
@@ -106,7 +230,6 @@ class NodeSession:
 
     @property
     def _class_names(self) -> Mapping[Any, str]:
-        """What the file calls classes by the numbers that labels have."""
         return {} if self.beside is None else self.beside.classes
 
     @property
@@ -127,7 +250,7 @@ class NodeSession:
     @property
     def confidence(self) -> NDArray[np.float64]:
         """How sure the label of every row is (n,), as in results; now and then this takes fits."""
-        known = int(said_of.is_known(self.told).sum())
+        known = int(is_known(self.told).sum())
         if not self._spreads:
             known += len(self.estimator.constraints_.pairs)
         return self._sureness.of(self.estimator, known)
@@ -178,7 +301,7 @@ class NodeSession:
             classes = {name: one for one, name in self._class_names.items()}
             if value in classes:
                 return Answer("label", answer.nodes, classes[str(value)])
-            value = said_of.class_number(value, getattr(self.estimator, "cluster_names_", {}))
+            value = class_number(value, getattr(self.estimator, "cluster_names_", {}))
         elif not value:
             raise InputError("class: has no name; give one")
         return Answer("label", answer.nodes, self._class_of.get(value, value))
@@ -196,7 +319,7 @@ class NodeSession:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
         before = dict(self.estimator.cluster_names_)
-        said_of.name_clusters(self.estimator, [answer])
+        name_clusters(self.estimator, [answer])
         try:
             if self.journal is not None:
                 self.journal.add(answer)
@@ -249,7 +372,7 @@ class NodeSession:
         there = {one: name for one, name in self._given_names.items() if one in self.groups}
         gone = dict.fromkeys(self.estimator.cluster_names_, "")
         self.estimator.name_clusters({**gone, **there})
-        said_of.name_clusters(self.estimator, self.answers)
+        name_clusters(self.estimator, self.answers)
 
     @property
     def asks(self) -> bool:
@@ -297,7 +420,7 @@ class NodeSession:
             if self._spreads:
                 self.estimator.refit(y)
             else:
-                known = said_of.constraints_of(self._base, y, self.answers)
+                known = constraints_of(self._base, y, self.answers)
                 if isinstance(self._clusters, int):
                     is_new = known.classes.size > self._base.classes.size
                     most = max(self._clusters, known.classes.size) if is_new else self._clusters
@@ -313,7 +436,7 @@ class NodeSession:
         self._groups: list[Any] = found[some].tolist()
         self._class_of: dict[Any, int] = {}
         if not self._spreads:
-            self._class_of = said_of.classes_of(self._groups, self.labels, self.told)
+            self._class_of = classes_of(self._groups, self.labels, self.told)
         sizes = tuple(counts[some].tolist())
         doubts = tuple(report.warnings)
         counted = sum(one.asks_a_fit for one in self.answers)

@@ -1,19 +1,228 @@
-"""Points or a graph in the browser: the map, labels and pairs, questions, undo, history."""
+"""Points or a graph in the browser: the map, questions one after another, undo, history."""
 
 from __future__ import annotations
 
+import base64
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.errors import InputError
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
-from mustlink_io.ui.questions_view import QuestionsView
-from mustlink_io.ui.shown_rows import Show
+
+Show = Callable[[int], str]
+_COLUMNS = 24  # of a table's row
+_LETTERS = 2_000  # of a text
+_SIDE = 240  # pixels that a picture is shown with
+PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A dataset of an HDF5 file whose values were verified: each row is read when it is shown."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, node: int) -> Any:
+        """One entry; raises InputError where the file is another one now."""
+        try:
+            with h5py.File(self.path) as file:
+                found = file[self.name]
+                if (found.shape, found.dtype) != (self.shape, self.dtype):
+                    raise KeyError("it has another shape or type now")
+                return found[node]
+        except (OSError, RuntimeError, KeyError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise InputError(f"show: {self.path}:{self.name}: row {node}: {words}") from None
+
+
+def of_rows(values: Any, names: Sequence[str] = ()) -> Show:
+    """Rows of a table or matrix (n, d), the first columns, by their names."""
+
+    def show(node: int) -> str:
+        row = np.asarray(values[node]).ravel()[:_COLUMNS]
+        heads = [*names[: row.size], *(f"column {at}" for at in range(len(names), row.size))]
+        cells = "".join(
+            f"<tr><td>{escape(str(head))}</td><td style='text-align:right'>{_number(one)}</td></tr>"
+            for head, one in zip(heads, row, strict=True)
+        )
+        return f"<div style='max-height:260px;overflow:auto'><table>{cells}</table></div>"
+
+    return show
+
+
+def of_texts(texts: Sequence[Any]) -> Show:
+    """Texts (n,), the first 2,000 letters."""
+
+    def show(node: int) -> str:
+        told = texts[node]
+        words = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        more = " …" if len(words) > _LETTERS else ""
+        return f"<p style='white-space:pre-wrap'>{escape(words[:_LETTERS])}{more}</p>"
+
+    return show
+
+
+def of_images(images: Any) -> Show:
+    """Pictures (n, h, w) in grey, from their least to their largest value, or (n, h, w, 3)."""
+
+    def show(node: int) -> str:
+        return _image(np.asarray(images[node]), f"row {node}")
+
+    return show
+
+
+def of_folder(folder: str | Path, n: int) -> Show:
+    """Picture files of a folder in the order of their names, one for each of n rows; InputError."""
+    files = sorted(one for one in Path(folder).iterdir() if one.suffix.lower() in PICTURES)
+    if len(files) != n:
+        raise InputError(
+            f"show: {len(files)} pictures in {folder}, but {n} rows; give one for each"
+        )
+    from mustlink_io.formats.photographs import load_image
+
+    def show(node: int) -> str:
+        return _image(load_image(files[node], "show"), files[node].name)
+
+    return show
+
+
+def of_array(found: Any, n: int, where: str) -> Show:
+    """Whatever has one entry for each of n rows: texts, rows or pictures; raises InputError."""
+    if not len(found.shape) or found.shape[0] != n:
+        raise InputError(f"show: {where} has shape {found.shape}, but there are {n} rows")
+    if len(found.shape) == 1 and found.dtype.kind in "OSU":
+        return of_texts(found)
+    if found.dtype.kind not in "biuf":
+        raise InputError(f"show: {where} has values of type {found.dtype}; give text or numbers")
+    if len(found.shape) == 3 or (len(found.shape) == 4 and found.shape[3] in (3, 4)):
+        return of_images(found)
+    return of_rows(found)
+
+
+def _image(pixels: NDArray[Any], name: str) -> str:
+    from PIL import Image
+
+    if pixels.dtype != np.uint8:
+        values = np.nan_to_num(pixels.astype(np.float64))
+        values -= values.min()
+        pixels = np.rint(255 * values / max(values.max(), 1e-300)).astype(np.uint8)
+    made, scale = Image.fromarray(pixels), _SIDE / max(pixels.shape[:2])
+    size = max(1, round(made.width * scale)), max(1, round(made.height * scale))
+    out = io.BytesIO()
+    made.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.BOX).save(
+        out, "PNG"
+    )
+    data = base64.b64encode(out.getvalue()).decode()
+    return f"<img alt='{escape(name, quote=True)}' src='data:image/png;base64,{data}'>"
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, np.integer) else f"{value:.4g}"
+
+
+_BATCH = 10
+_KEYS = 30  # classes that have a button
+
+
+class QuestionsView:
+    """Asks about nodes: a button for each cluster, and one for "don't know"."""
+
+    def __init__(
+        self,
+        session: NodeSession,
+        where: MapView,
+        show: Show | None,
+        status: Status,
+        refresh: Callable[[], str],
+    ) -> None:
+        pn = panel()
+        self.session, self.map, self.show = session, where, show
+        self._status, self._refresh = status, refresh
+        self.waiting: list[int] = []
+        self.ask = pn.widgets.Button(name="ask me", button_type="primary", visible=session.asks)
+        self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
+        self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
+        self.other = pn.widgets.TextInput(
+            placeholder="another class, Enter", width=170, visible=False, margin=(2, 10)
+        )
+        self.other.param.watch(self._typed, "value")
+        self.ask.on_click(lambda _: status.during("choosing questions …", self._begin))
+
+    def layout(self) -> Any:
+        """The button to begin with, the question, and its answers."""
+        return panel().Column(self.ask, self.text, self.buttons, self.other)
+
+    def _begin(self) -> str:
+        self.waiting = np.asarray(self.session.questions(_BATCH)).tolist()
+        self._next()
+        return f"{len(self.waiting)} questions" if self.waiting else "no question is left"
+
+    def _next(self) -> None:
+        """The question that is first in the row."""
+        pn = panel()
+        self.map.asked(self.waiting[:1])
+        self.other.visible = bool(self.waiting)
+        self.ask.visible = self.session.asks and not self.waiting
+        if not self.waiting:
+            self.text.object, self.buttons.objects = "", []
+            return
+        node = self.waiting[0]
+        now = escape(self.session.names.get(self.session.labels[node], "in none"))
+        shown = self.show(node) if self.show is not None else ""
+        self.text.object = (
+            f"<b>node {node:,}</b>, {len(self.waiting)} to go: is now {now}. What is it?{shown}"
+        )
+        choices = list(self.session.choices.items())[:_KEYS]
+        unknown = pn.widgets.Button(name="don't know", css_classes=["unknown"], margin=2)
+        unknown.on_click(lambda _: self._begun("…", node, None))
+        self.buttons.objects = [*(self._button(name, node, one) for one, name in choices), unknown]
+
+    def _button(self, name: str, node: int, value: Any) -> Any:
+        made = panel().widgets.Button(name=name, css_classes=["answer"], margin=2)
+        made.on_click(
+            lambda _: self._begun("clustering …", node, lambda: self.session.choose([node], value))
+        )
+        return made
+
+    def _typed(self, event: Any) -> None:
+        """A class that has no button, or one that is new."""
+        words = event.new.strip()
+        if words and self.waiting:
+            node = self.waiting[0]
+            self._begun("clustering …", node, lambda: self.session.label([node], words))
+            self.other.value = ""
+
+    def _begun(self, words: str, node: int, answer: Callable[[], None] | None) -> None:
+        """Take an answer; a second click on the same button is none to the next question."""
+        if self.waiting[:1] == [node]:
+            self._status.during(words, lambda: self._answered(node, answer))
+
+    def _answered(self, node: int, answer: Callable[[], None] | None) -> str:
+        if self.waiting[:1] != [node]:
+            return ""
+        if answer is None:
+            self.session.unknown([node])
+            told = f"node {node:,} is not asked again"
+        else:
+            answer()
+            told = self._refresh()
+        self.waiting = self.waiting[1:]
+        self._next()
+        return told if self.waiting else f"{told}; no question is left, ask for more"
+
 
 _SHOWN = 8  # last rows of the history
 _SMALL = "img { width: 155px; height: auto; margin-right: 6px; }"  # two of them beside each other

@@ -18,15 +18,13 @@ from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
 from mustlink_io.hdf5.writing import check_output
-from mustlink_io.jobs.carried import Carried
-from mustlink_io.jobs.points_elsewhere import fingerprint
-from mustlink_io.ui.coordinates import as_given, flat
+from mustlink_io.jobs.carried import Carried, fingerprint
 from mustlink_io.ui.journal import Journal
+from mustlink_io.ui.map_view import as_given, flat
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.page import Page
-from mustlink_io.ui.parts import panel
-from mustlink_io.ui.picture_session import PictureSession
-from mustlink_io.ui.shown_rows import Show, StoredRows, of_array, of_folder, of_rows
+from mustlink_io.ui.node_view import Show, StoredRows, of_array, of_folder, of_rows
+from mustlink_io.ui.parts import Page, panel
+from mustlink_io.ui.picture_view import PictureSession
 
 
 def page_of_picture(

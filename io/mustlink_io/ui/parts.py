@@ -1,8 +1,16 @@
-"""What views share: the extra, work that shows it is going on, words of what went wrong."""
+"""What views share: colours, work that shows it is going on, the page on the local machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import hmac
+import os
+import secrets
+import socket
+import sys
+import warnings
+import webbrowser
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -10,6 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError, MustlinkError
+
+HEX = (
+    "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#7f3b08",
+    "#003c63", "#00543e", "#7a4564", "#8a5f00",
+)  # fmt: skip
+PALETTE = tuple(tuple(int(one[at : at + 2], 16) for at in (1, 3, 5)) for one in HEX)
+
+
+def of_groups(groups: Sequence[Any]) -> list[str]:
+    """Colours of clusters by their numbers, which stay; of names by their places among all."""
+    numbered = all(isinstance(one, int) for one in groups)
+    return [HEX[(one if numbered else at) % len(HEX)] for at, one in enumerate(groups)]
+
 
 # Of every table, and of the two figures, which browsers would rim when they are clicked.
 TABLES = """
@@ -101,3 +122,163 @@ class Status:
             run()
         else:
             document.add_next_tick_callback(run)
+
+
+_HOST = "127.0.0.1"
+_MESSAGE = 32 << 20  # bytes of a message of the browser
+_BODY = 1 << 20  # of a request: the page takes no files
+_TOKEN = 24  # random bytes
+
+
+def token() -> str:
+    """A new one, which nobody guesses."""
+    return secrets.token_urlsafe(_TOKEN)
+
+
+def served(page: Callable[[], Any], port: int, key: str, title: str) -> Any:
+    """A server, not yet started, that makes a `page` for every tab; port 0 takes a free one.
+
+    It listens on 127.0.0.1 alone and answers requests that know the `key`, from the address or
+    the cookie that came with it; others are refused, and so are pages of other sites that try to
+    talk to it. A browser sends cookies to all ports of a host: this one belongs to a path that
+    nobody guesses, so that no other server is sent it. Raises InputError where the port is taken.
+    """
+    from panel.io.server import get_server
+
+    port, path = _free(port), token()
+    return get_server(
+        {"/": page},
+        port=port,
+        prefix=path,
+        address=_HOST,
+        websocket_origin=[f"{_HOST}:{port}", f"localhost:{port}"],
+        title=title,
+        auth_provider=_provider(key, f"mustlink-{port}", f"/{path}/"),
+        secret_key=token(),
+        sign_sessions=True,
+        generate_session_ids=True,
+        websocket_max_message_size=_MESSAGE,
+        http_server_kwargs={"max_body_size": _BODY},
+    )
+
+
+def address(server: Any, key: str) -> str:
+    """Where a browser finds it."""
+    return f"http://{_HOST}:{server.port}{server.prefix}/?token={key}"
+
+
+def _free(port: int) -> int:
+    """The port, or a free one for 0; raises InputError."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((_HOST, port))
+        except OverflowError:
+            raise InputError(f"port: {port}; give one from 1 to 65535") from None
+        except OSError as error:
+            raise InputError(
+                f"port: {port} cannot be had ({error.strerror}); give another, or leave --port out"
+            ) from error
+        return int(trial.getsockname()[1])
+
+
+def _provider(key: str, cookie: str, path: str) -> Any:
+    """Lets in who knows the key: 403 for all others, whatever they ask for."""
+    from bokeh.server.auth_provider import AuthProvider
+    from tornado.web import HTTPError
+
+    class Provider(AuthProvider):
+        def _user(self, handler: Any) -> str:
+            given = handler.get_query_argument("token", None)
+            if given is not None and hmac.compare_digest(given.encode(), key.encode()):
+                handler.set_cookie(cookie, key, path=path, httponly=True, samesite="Strict")
+                handler.set_header("Referrer-Policy", "no-referrer")
+                return "here"
+            kept = handler.get_cookie(cookie)
+            if given is None and kept and hmac.compare_digest(kept.encode(), key.encode()):
+                return "here"
+            raise HTTPError(403, reason="the address needs the token that the command told")
+
+        @property
+        def get_user(self) -> Any:
+            return self._user
+
+        @property
+        def get_user_async(self) -> None:
+            return None
+
+        @property
+        def login_url(self) -> str:
+            return "/"
+
+        @property
+        def get_login_url(self) -> None:
+            return None
+
+        @property
+        def login_handler(self) -> None:
+            return None
+
+        @property
+        def logout_url(self) -> None:
+            return None
+
+        @property
+        def logout_handler(self) -> None:
+            return None
+
+    return Provider()
+
+
+class Page:
+    """What `ml.ui` returns: shows itself in a notebook, and `serve` makes it a local page.
+
+    `session` has the estimator, the answers and the history.
+    """
+
+    def __init__(self, session: Any, view: Callable[[], Any], title: str) -> None:
+        panel()
+        self.session, self.title, self._view = session, title, view
+
+    def view(self) -> Any:
+        """Controls and pictures of one tab."""
+        return self._view()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        """In a notebook: all of it, its code from the packages here."""
+        pn = panel()
+        pn.extension(inline=True)
+        return self.view().layout()._repr_mimebundle_(include, exclude)
+
+    def serve(
+        self, port: int = 0, *, opened: bool = True, tell: Callable[[str], None] | None = None
+    ) -> None:
+        """Serve it on 127.0.0.1 until interrupted; `opened` opens a browser, `tell` the address.
+
+        Raises InputError where the port is taken or no browser can be opened.
+        """
+        if opened:
+            check_display()
+        key = token()
+        made = served(self._document, port, key, self.title)
+        place = address(made, key)
+        if tell is not None:
+            tell(place)
+        made.start()
+        if opened:
+            made.io_loop.add_callback(lambda: webbrowser.open(place))
+        with contextlib.suppress(RuntimeError), warnings.catch_warnings():
+            # Of buttons that came later a browser sends all of it with the first click.
+            warnings.filterwarnings("ignore", message="reference already known")
+            made.io_loop.start()
+
+    def _document(self) -> Any:
+        return self.view().layout()
+
+
+def check_display() -> None:
+    """Raise InputError where no browser can be opened."""
+    shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if sys.platform.startswith("linux") and not shown:
+        raise InputError("ui: no display here to open a browser on; give --no-open and open the "
+                         "address that is told")  # fmt: skip
