@@ -16,8 +16,8 @@ from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
+from mustlink.graph.forms import unwrapped
 from mustlink.graph.graph import joined_nodes
-from mustlink.graph.network_objects import unwrapped
 from mustlink.neighbours.joined_points import joined_points
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace

@@ -11,10 +11,10 @@ from mustlink.cost.method_cost import Cost
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.graph.multiplicity import as_sample_weight
-from mustlink.graph.network_objects import unwrapped
+from mustlink.graph.forms import unwrapped
 from mustlink.graph.several import Views
 from mustlink.graph.stored import StoredGraph
+from mustlink.graph.structure import as_sample_weight
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace

@@ -8,8 +8,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs, labelled
-from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, baseline
-from mustlink.advice.sampled_method import Ours
+from mustlink.advice.baseline import NEAREST, SEEDED, TREES, Ours, _compared, baseline
 from mustlink_io.commands import cli
 
 N, K = 400, 3

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mustlink.check import as_points
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.even_degrees import is_even
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.preparation.fitted import prepared
 from mustlink.preparation.request import Preparation
@@ -187,12 +186,11 @@ def look_at_graph(graph: Graph) -> Links:
     )
 
 
-def kind_of_graph(graph: Graph, links: Links) -> str:
+def kind_of_graph(graph: Graph) -> str:
     """Return pixels, network or graph; see `Seen`."""
     if is_pixels(graph):
         return "pixels"
-    even = is_even(links.low_degree, links.median_degree)
-    return "graph" if even or graph.info.get("kind") in ("knn", "rbf") else "network"
+    return "graph" if graph.look.even[0] or graph.info.get("kind") in ("knn", "rbf") else "network"
 
 
 def is_pixels(graph: Graph) -> bool:

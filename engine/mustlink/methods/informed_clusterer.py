@@ -18,7 +18,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.work import DISK, Work
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.growing import grown, told_of_all

@@ -17,7 +17,7 @@ from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.growing import grown

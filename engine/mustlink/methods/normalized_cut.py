@@ -16,7 +16,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
-from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.structure import GraphLook
 from mustlink.methods.doubts import note_components, warn_of_components
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian

@@ -14,7 +14,7 @@ from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.eigen.work import MEMORY
 from mustlink.graph import Graph
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import fold
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian

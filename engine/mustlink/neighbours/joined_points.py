@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import fold
 from mustlink.graph.weights import edge_weights, local_scales
 from mustlink.kernels import graph_walk
 from mustlink.kernels.blocks import workers

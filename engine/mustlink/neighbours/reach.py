@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.derived import Key
-from mustlink.graph.graph import Graph
+from mustlink.graph.graph import Graph, Key
 
 _NEIGHBOUR = 7  # whose distance is a node's scale
 _TINY = np.finfo(np.float32).tiny

@@ -32,7 +32,7 @@ from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.growing import grown, labels_of_all

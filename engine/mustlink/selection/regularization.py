@@ -22,7 +22,7 @@ import numpy as np
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard
 from mustlink.errors import InputError, NumericalError
-from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.structure import GraphLook
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import EigenResult

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
 
-from mustlink.preparation.request import ALL, AUTO, IMPUTE, STANDARDIZE
+from mustlink.preparation.request import IMPUTE, STANDARDIZE
 
-_NUMBERS = re.compile(r"\d+(,\d+)*")
 # What an option stands for without a value, and the words that it takes from behind a blank.
-_USUAL = {"--standardize": STANDARDIZE, "--log": (AUTO, ALL), "--impute": IMPUTE}
+_USUAL = {"--standardize": STANDARDIZE, "--impute": IMPUTE}
 
 
 class PreparingCommand(click.Command):
-    """A command with `--standardize`, `--log` and `--impute`, alone or as `--standardize=robust`.
+    """A command with `--standardize` and `--impute`, alone or as `--standardize=robust`.
 
-    The word behind one of them is its value only if it is one that it knows, or numbers of columns:
-    in `--standardize points.h5` the file is DATA.
+    The word behind one of them is its value only if it is one that it knows: in
+    `--standardize points.h5` the file is DATA.
     """
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
@@ -36,8 +34,7 @@ def _joined(args: list[str]) -> list[str]:
         if word not in _USUAL:
             found.append(word)
             continue
-        numbers = word == "--log" and _NUMBERS.fullmatch(behind)
-        if behind in _USUAL[word] or numbers:
+        if behind in _USUAL[word]:
             next(words)
         else:
             behind = _USUAL[word][0]
@@ -70,9 +67,6 @@ COLUMN_STEPS = (
     _option("--impute", type=click.Choice(IMPUTE),
         help="Fill missing values (NaN, empty cells) by column; default mean, of one-hot columns "
         "the most frequent value."),
-    _option("--log", callback=_columns, multiple=True, metavar="[=COLUMNS]",
-        help="log(1 + x) of columns that are not negative and span orders; or =all, or of those "
-        "named, as --log=bytes,4 (numbers from 0)."),
     click.option("--one-hot", callback=_columns, multiple=True, metavar="COLUMNS",
         help="As port,2: one column of 0 and 1 for every value of these, which may be text."),
     _option("--standardize", type=click.Choice(STANDARDIZE),

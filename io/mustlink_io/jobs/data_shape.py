@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.even_degrees import has_even_degrees
+from mustlink.graph.structure import has_even_degrees
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import metis
@@ -48,7 +48,7 @@ def shape_of(
     place = formats.parse(text)
     store.check_readable(place.path)
     size = place.path.stat().st_size
-    counted = replace(steps, standardize=None, log=())
+    counted = replace(steps, standardize=None)
     if steps.one_hot or steps.drop_missing or steps.drop:
         found = formats.load(text, lazy_above=0, steps=counted, apart=apart).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)

@@ -193,7 +193,7 @@ def propagators_of(home: str) -> list[str]:
     return [name for name, one in made.items() if home in one.homes]
 
 
-PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing", "drop")
+PREPARING = ("standardize", "one_hot", "impute", "drop_missing", "drop")
 
 
 def steps_of(given: dict[str, Any]) -> Preparation:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.embedding.graph_embedding import LaplacianEigenmaps
+from mustlink.embedding import LaplacianEigenmaps
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 
