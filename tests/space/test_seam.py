@@ -11,7 +11,6 @@ HOMES = ("graph", "operators")
 
 # Files above these rooms that see such a matrix, and why a product would not do.
 SEE = {
-    "advice/agreement.py": "counts agreeing neighbours of a sample of nodes",
     "advice/observations.py": "looks at degrees and at a sample of a graph as given",
     "advice/suggest.py": "none: a number of edges",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from mustlink.advice.observations import Coordinates, Floats, Known, are_counts, take
 from mustlink.constraints import Constraints
-from mustlink.graph import Graph
 from mustlink.neighbours.points_by_rows import is_rows
 
 _COMPARED = 1000  # labelled nodes, or pairs, that are looked at
@@ -100,7 +98,8 @@ class Comparison:
             norms = np.einsum("ij,ij->i", X, X)
             return _nearest_agree(norms[:, None] + norms - 2 * X @ X.T, self.classes)
         i, j = ends.reshape(-1, 2).T
-        return _chance(-np.square(X[i] - X[j]).sum(axis=1), self.must)
+        nearness = -np.square(X[i] - X[j]).sum(axis=1)
+        return float(roc_auc_score(self.must, nearness))  # chance that a must-link is nearer
 
     def repeated(self, points: Any) -> tuple[int, ...]:
         """Columns that have one value a class, each another. Cost O(d l log l)."""
@@ -114,21 +113,6 @@ class Comparison:
             return values.size == k and np.unique(own * k + codes).size == k
 
         return tuple(at for at in range(X.shape[1]) if is_one(X[:, at]))
-
-    def with_graph(self, graph: Graph) -> float | None:
-        """Agreement with common neighbours in a graph, nodes counting as their own."""
-        if not (self.by_labels or self.by_pairs):
-            return None
-        nodes = self.labelled if self.by_labels else np.unique(self.pairs)
-        R = sp.csr_matrix(graph.affinity[nodes])
-        rows = np.arange(nodes.size)
-        R = R + sp.csr_matrix((np.ones(nodes.size), (rows, nodes)), shape=R.shape)
-        norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=1)).ravel())
-        R = sp.csr_matrix(sp.diags(1.0 / norms) @ R)
-        if self.by_labels:
-            return _nearest_agree(-(R @ R.T).toarray(), self.classes)
-        i, j = np.searchsorted(nodes, self.pairs).T
-        return _chance(np.asarray(R[i].multiply(R[j]).sum(axis=1)).ravel(), self.must)
 
 
 def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
@@ -146,13 +130,6 @@ def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
     nearest = D[telling] <= least[telling, None]
     same = nearest & (classes[telling][:, None] == classes)
     return float(np.mean(same.sum(axis=1) / nearest.sum(axis=1)))
-
-
-def _chance(nearness: Floats, must: NDArray[np.bool_]) -> float:
-    """Chance that a must-link is nearer than a cannot-link (area under the ROC curve)."""
-    ranks = rankdata(nearness)
-    n_must, n_cannot = int(must.sum()), int((~must).sum())
-    return float((ranks[must].sum() - n_must * (n_must + 1) / 2) / (n_must * n_cannot))
 
 
 # --- Which distance: by what is known, where it tells, else by what the numbers look like

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mustlink.advice.observations import RUN, Floats, is_square, readable, take
+from mustlink.advice.observations import RUN, Floats, is_square, readable, some_rows, take
 from mustlink.check import as_random_state
 from mustlink.cost.method_cost import sample_rows
 from mustlink.errors import MustlinkError
@@ -35,25 +35,9 @@ _FOLDS = 3
 _LEAST = 6  # labels held out, below which nothing is said
 _TREES = 50
 _CHANCE = 0.05  # of a doubt where there is none, over the three rivals together
-# Where seeded k-means will do: labels held out, its share of them, and what it may be behind.
-_TELLING, _ROUND, _AS_GOOD = 20, 0.9, 0.01
 _ALL_KNOWN = 0.5  # share of the sample's points above which the labels leave nothing to learn from
 
 NEAREST, SEEDED, TREES = "1-NN", "seeded k-means", "extra trees"
-_LINES = {
-    NEAREST: (
-        "from sklearn.neighbors import KNeighborsClassifier",
-        "answer = KNeighborsClassifier(1).fit(X[y >= 0], y[y >= 0]).predict(X)",
-    ),
-    SEEDED: (
-        "from sklearn.cluster import KMeans",
-        "answer = KMeans(K, init=[X[y == c].mean(0) for c in range(K)], n_init=1).fit_predict(X)",
-    ),
-    TREES: (
-        "from sklearn.ensemble import ExtraTreesClassifier",
-        "answer = ExtraTreesClassifier(500).fit(X[y >= 0], y[y >= 0]).predict(X)",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +48,7 @@ class Baseline:
     rivals to shares; "ours" is missing where it could not be fitted. `chance` is the probability
     that a rival no better than ours is right so much more often where they differ (sign test).
     `single` classes have one label, which is never held out. `better` names the rival that is
-    better beyond chance, `doubt` says it in words; `lines` are two of Python, see `instead`.
+    better beyond chance, `doubt` says it in words.
     """
 
     method: str
@@ -92,25 +76,9 @@ class Baseline:
             f"much by chance in {_percent(self.chance[self.better])} of cases): {advice}"
         )
 
-    @property
-    def instead(self) -> str | None:
-        """The rival that is better, or seeded k-means where clusters are so round that it does.
-
-        That is the quickest by far, and taken for as good within a percent, from 90 % on.
-        """
-        seeded, ours = self.right[SEEDED], self.right.get("ours", 0.0)
-        does = self.held_out >= _TELLING and seeded >= max(_ROUND, ours - _AS_GOOD)
-        return self.better or (SEEDED if does else None)
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Python that answers as `instead` does."""
-        return () if self.instead is None else _LINES[self.instead]
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        told = {"doubt": self.doubt, "instead": self.instead, "lines": list(self.lines)}
-        return {**asdict(self), **told}
+        return {**asdict(self), "doubt": self.doubt}
 
 
 def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Baseline | None:
@@ -156,11 +124,7 @@ def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints
         known = np.sort(rng.choice(known, _LABELS, replace=False))
     classes = np.unique(labels[known]).size
     some = sample_rows(labels.size, classes)
-    if by_runs and labels.size > RUN * some:
-        starts = rng.choice(labels.size // RUN, some // RUN, replace=False) * RUN
-        others = (starts[:, None] + np.arange(RUN)).ravel()
-    else:
-        others = rng.choice(labels.size, some, replace=False)
+    others = some_rows(labels.size, some, by_runs and labels.size > RUN * some, rng)
     others = others[labels[others] < 0]  # labels beyond those looked at are not used unseen
     return np.union1d(others, known).astype(np.int64), known
 

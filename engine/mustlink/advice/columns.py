@@ -27,7 +27,7 @@ def choose_columns(
     Columns of different units are standardised; the columns `numbers` only number the rows and are
     left out. `names` of the columns are for the reasons.
     """
-    steps, reasons = Preparation(drop=tuple(numbers)), []
+    steps, reasons = Preparation(drop=tuple(numbers)), list[str]()
     if numbers:
         titles, verb = column_title(numbers[0], names), "only numbers the rows and is"
         if len(numbers) > 1:

@@ -337,9 +337,14 @@ def sampled_rows(points: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     m = sample_size(n, d)
     if m == n:
         return np.arange(n)
-    if not is_rows(points):
-        return np.sort(rng.choice(n, m, replace=False))
-    starts = np.sort(rng.choice(n // RUN, m // RUN, replace=False)) * RUN
+    return np.sort(some_rows(n, m, is_rows(points), rng))
+
+
+def some_rows(n: int, m: int, by_runs: bool, rng: np.random.Generator) -> NDArray[np.int64]:
+    """About m of n rows by chance, each once; in short runs, which a file reads sooner."""
+    if not by_runs:
+        return rng.choice(n, m, replace=False)
+    starts = rng.choice(n // RUN, m // RUN, replace=False) * RUN
     found: NDArray[np.int64] = (starts[:, None] + np.arange(RUN)).ravel()
     return found
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 
 from mustlink.advice.agreement import Comparison, choose_metric, look_at_side
 from mustlink.advice.baseline import Baseline, baseline
@@ -116,7 +116,7 @@ def suggest(
     if memory is not None:
         parameters = {**parameters, "memory": memory}
     peak, least = _needed_bytes(seen, rule.method, parameters)
-    short = ()
+    short: tuple[str, ...] = ()
     if given is not None and least > given:
         short = (
             f"memory: {size_text(given)} given, but the method needs at least "
@@ -138,8 +138,7 @@ def suggest(
     if is_graph or known.kind != "labels" or known.classes.size < 2:
         return made
     with threads(None), recorder.stage("labels held out"):
-        method = made.estimator()
-        method = method[-1] if isinstance(method, Pipeline) else method  # points are prepared
+        method = estimator_of(rule.method)(**parameters)  # the points are prepared already
         found = baseline(points, known.labels, method, random_state=rng)
     doubted = () if found is None or found.doubt is None else (found.doubt,)
     return replace(made, baseline=found, doubts=(*doubted, *made.doubts))
@@ -186,9 +185,9 @@ def _seen_points(
     with recorder.stage("looking at the side information"):
         comparison = Comparison(known, rng)
         side = replace(look_at_side(known), repeated=comparison.repeated(points))
-        steps, changes = Preparation(), ()
-        if graph is None:
-            steps, changes = choose_columns(X, coordinates, columns, numbers)
+        steps, changes = choose_columns(X, coordinates, columns, numbers)
+        if graph is not None:
+            steps, changes = Preparation(), ()
         if not steps.is_nothing:
             fitted = prepared(X, steps).fitted
             points, X = PreparedRows(points, fitted, None), fitted.transform(X)
@@ -228,10 +227,7 @@ def _seen_graph(
         links = look_at_graph(data)
         kind = kind_of_graph(data)
     with recorder.stage("looking at the side information"):
-        comparison = Comparison(known, rng)
-        side = replace(
-            look_at_side(known), agreement=comparison.with_graph(data), compared=comparison.size
-        )
+        side = look_at_side(known)
     count = _count(n, n_clusters, side, data, seed, recorder)
     return Seen(kind, n, 0, n, "euclidean", "", None, links, side, count)
 
@@ -352,8 +348,8 @@ class Suggestion:
         imports, steps = ["import mustlink as ml"], transformers(self.preparation)
         if steps:
             model = f"make_pipeline({', '.join([*(code for _, code, _ in steps), model])})"
-            imports += sorted({f"from {one}" for _, _, one in steps})
-            imports.append("from sklearn.pipeline import make_pipeline")
+            own = {one for _, _, one in steps} | {"sklearn.pipeline import make_pipeline"}
+            imports += [f"from {one}" for one in sorted(own)]
         known = self.seen.known
         prefix = f"{self.method.lower()}__" if steps else ""
         sides = ["y"] if known.labelled and not (known.pairs or known.soft) else []
