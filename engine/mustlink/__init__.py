@@ -19,7 +19,7 @@ from mustlink.names import ESTIMATORS
 if TYPE_CHECKING:
     from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.embedding.graph_embedding import LLE, LTSA, LaplacianEigenmaps
+    from mustlink.embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
     from mustlink.methods.csc_gfhf import CSCGFHF
     from mustlink.methods.csp import CSP
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     )
     from mustlink.neighbours import knn_graph
     from mustlink.page import ui
+    from mustlink.pictures.region_cut import RegionCut
+    from mustlink.pictures.stroke_cut import StrokeCut
     from mustlink.propagate.cluster_kernel import ClusterKernel
     from mustlink.propagate.generalized import GLP
     from mustlink.propagate.gfhf import GFHF
@@ -51,8 +53,6 @@ if TYPE_CHECKING:
     from mustlink.propagate.poisson import Poisson
     from mustlink.propagate.tikreg import TikReg
     from mustlink.queries import next_queries, settled
-    from mustlink.regions import RegionCut
-    from mustlink.strokes import StrokeCut
 
 
 try:
@@ -79,8 +79,8 @@ _HOMES = {
     "next_queries": "mustlink.queries",
     "settled": "mustlink.queries",
     "rbf_graph": "mustlink.graph",
-    "RegionCut": "mustlink.regions",
-    "StrokeCut": "mustlink.strokes",
+    "RegionCut": "mustlink.pictures.region_cut",
+    "StrokeCut": "mustlink.pictures.stroke_cut",
 }
 
 __all__ = [

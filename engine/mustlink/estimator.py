@@ -22,12 +22,11 @@ from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import sides_of
+from mustlink.graph.forms import sides_of, unwrapped
 from mustlink.graph.graph import joined_nodes, range_notes
-from mustlink.graph.multiplicity import as_sample_weight
-from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.stored import StoredGraph
+from mustlink.graph.structure import as_sample_weight
 from mustlink.kernels.threads import threads
 from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbours.new_points import NewPoints, joined_points

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.observe import Recorder

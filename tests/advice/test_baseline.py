@@ -8,8 +8,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs, labelled
-from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, baseline
-from mustlink.advice.sampled_method import Ours
+from mustlink.advice.baseline import NEAREST, SEEDED, TREES, Ours, _compared, baseline
 from mustlink_io.commands import cli
 
 N, K = 400, 3
@@ -38,10 +37,6 @@ def test_nothing_is_doubted_where_the_graph_shows_the_classes(round_points):
     assert found.held_out == 30
     assert found.right["ours"] == found.right[NEAREST] == 1
     assert found.doubt is None
-    assert found.instead == SEEDED  # round, and much quicker
-    space = {"X": X, "y": some_labels(y, 10), "K": K}
-    exec("\n".join(found.lines), space)
-    assert np.mean(space["answer"] == y) == 1
 
 
 def test_a_graph_that_hides_the_classes_is_a_doubt(hidden):
@@ -50,9 +45,6 @@ def test_a_graph_that_hides_the_classes_is_a_doubt(hidden):
     assert found.better == TREES
     assert found.right[TREES] > found.right["ours"] + 0.3
     assert f"{found.right[TREES]:.0%} of 60 held-out labels right" in found.doubt
-    space = {"X": X, "y": some_labels(y, 20), "K": K}
-    exec("\n".join(found.lines), space)
-    assert np.mean(space["answer"] == y) > 0.8
 
 
 def test_a_number_of_clusters_that_is_counted(round_points):

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 import mustlink as ml
 from cases import labelled
-from mustlink.advice.baseline import _codes, has_unlike_columns
+from mustlink.advice.columns import has_unlike_columns
 from mustlink.errors import InputError
 from mustlink.preparation.fitted import prepared
 from mustlink.preparation.request import Preparation
@@ -70,37 +70,6 @@ def test_columns_of_different_units_are_standardised(name):
     assert has_unlike_columns(UNLIKE[name])
 
 
-def test_labels_overrule_the_scales():
-    X, y = groups()
-    kept = X.copy()
-    kept[:, 4:] *= 3  # noise that is louder, but not by so much that units must differ
-    assert steps(kept, labelled(y, 12)).is_nothing
-    told = X * [1000, 1000, 1000, 1000, 0.1, 0.1]  # what tells is loud, noise is faint
-    told = np.column_stack([told, np.random.default_rng(0).normal(size=(N, 30)) * 1e-3])
-    assert has_unlike_columns(told)
-    assert steps(told).standardize == "standard"
-    assert steps(told, labelled(y, 12)).is_nothing
-
-
-def test_codes_become_columns_of_their_own_where_labels_agree_better():
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, K, N)
-    codes = np.array([3, 0, 2, 1])[y] * 2 + rng.integers(0, 2, N)  # two codes a class, no order
-    X = np.column_stack([rng.normal(size=(N, 3)) * [1, 1, 2000], codes, rng.integers(0, 9, N)])
-    found = ml.suggest(X, labelled(y, 25))
-    assert found.preparation.one_hot == (3,)
-    assert "column 3: codes" in " ".join(found.reasons)
-    assert ml.suggest(X, n_clusters=K).preparation.one_hot == ()
-
-
-def test_columns_over_orders_are_logarithms_only_beside_others():
-    rng = np.random.default_rng(5)
-    X, _ = groups()
-    wide = np.column_stack([np.abs(X), np.exp(rng.normal(0, 3, N))])
-    assert steps(wide) == Preparation("standard", log=(6,))
-    assert steps(X).log == ()
-
-
 def test_missing_cells_are_filled():
     X, y = groups()
     X[3, 1] = X[8, 0] = np.nan
@@ -112,10 +81,10 @@ def test_missing_cells_are_filled():
 
 def test_the_code_and_the_command_say_the_same():
     X, y = groups()
-    X = np.column_stack([loud(X), np.exp(np.random.default_rng(0).normal(0, 3, N))])
+    X = np.column_stack([np.arange(N), loud(X)])
     few = labelled(y, 12)
     found = ml.suggest(X, few)
-    assert found.preparation.log == (7,)
+    assert found.preparation == Preparation("standard", drop=(0,))
     assert isinstance(found.estimator(), Pipeline)
     space = {"X": X, "y": few}
     exec(found.code, space)
@@ -125,7 +94,7 @@ def test_the_code_and_the_command_say_the_same():
     np.testing.assert_allclose(np.sort(model[:-1].transform(X)), np.sort(one), atol=1e-10)
     for made in (model, found.estimator().fit(X, few)):
         assert np.mean(made[-1].labels_ == y) > 0.9
-    assert {"--log=7", "--standardize"} <= set(found.command("a.h5").split())
+    assert {"--drop=0", "--standardize"} <= set(found.command("a.h5").split())
     assert not any("standard deviation is" in doubt for doubt in found.doubts)
 
 
@@ -153,15 +122,6 @@ def test_the_command_of_the_shell_is_followed(mustlink, tmp_path):
     assert code == 0, err
 
 
-def test_logarithms_are_tried_where_scales_alone_do_not_agree_better():
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, K, N)
-    size = np.exp(3.0 * y + rng.normal(0, 1, N))  # classes are orders of magnitude
-    X = np.column_stack([size, 0.01 * (y % 2 + rng.normal(0, 0.3, N))])
-    found = ml.suggest(X, labelled(y, 25))
-    assert found.preparation == Preparation("standard", log=(0,))
-
-
 def test_columns_are_called_by_their_names():
     X, y = groups()
     frame = pd.DataFrame(loud(X), columns=[*"abcdef", "bytes"])
@@ -174,7 +134,7 @@ def test_columns_are_called_by_their_names():
         ml.suggest(loud(X), feature_names=["a", "b"])
 
 
-# ---------------------------------------------------------------- numbers of rows, counts, codes
+# ---------------------------------------------------------------- numbers of rows
 
 
 @pytest.mark.parametrize("kind", ["rising", "falling", "with gaps", "shuffled", "mostly there"])
@@ -205,27 +165,3 @@ def test_whole_numbers_that_say_something_stay():
     for column in (rng.integers(0, 10 * N, N), np.sort(rng.poisson(30, N)), rng.normal(size=N)):
         assert steps(np.column_stack([column / column.std(), X]), labelled(y, 12)).drop == ()
     assert steps(np.arange(N)[:, None] * 1.0).drop == ()
-
-
-def test_reasons_for_standardising_speak_for_it():
-    X, y = groups()
-    few = labelled(y, 12)
-    for seed in range(5):
-        told = ml.suggest(loud(X, seed), few)
-        assert told.preparation.standardize
-        for reason in told.reasons:
-            shares = [
-                int(word[:-1])
-                for word in reason.split()
-                if word.strip(",").endswith("%") and word[:-1].isdigit()
-            ]
-            if reason.startswith("the nearest") and "units decide" not in reason:
-                assert shares == sorted(shares, reverse=True)
-
-
-def test_counts_are_no_codes():
-    rng = np.random.default_rng(0)
-    counts = rng.poisson(np.array([3, 10, 6, 20])[rng.integers(0, 4, 6000)]).astype(float)
-    codes = rng.permutation(40)[np.minimum(rng.geometric(0.1, 6000), 39)].astype(float)
-    few = rng.integers(0, 3, 6000).astype(float)
-    assert _codes(np.column_stack([counts, codes, few])) == [1, 2]

@@ -126,7 +126,7 @@ def test_bad_entries_are_named(change, words, sparse):
 
 
 def test_asymmetry_is_found_in_any_block(monkeypatch):
-    monkeypatch.setattr(check.arrays, "_BLOCK", 8)
+    monkeypatch.setattr(check, "_BLOCK", 8)
     refuses(check.as_affinity, bad(one_way), words="entry (3, 5)")
 
 
@@ -170,7 +170,7 @@ def test_points():
 
 
 def test_points_in_blocks(monkeypatch):
-    monkeypatch.setattr(check.arrays, "_BLOCK", 4)
+    monkeypatch.setattr(check, "_BLOCK", 4)
     X = np.ones((9, 2))
     X[7, 1] = np.nan
     refuses(check.as_points, X, words="the first is row 7,")

@@ -18,7 +18,7 @@ import mustlink as ml
 import oracles
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import fold
 from mustlink.methods.sskk import SSKK
 from mustlink.neighbours import knn_graph
 

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mustlink as ml
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.graph.kernel_graphs import is_connectivity
+from mustlink.graph.weights import is_connectivity
 from mustlink.methods.informed_clusterer import ConstrainedSpectral
 
 pytestmark = pytest.mark.usefixtures("few_runs")

@@ -8,7 +8,7 @@ from cases import random_graph
 from mustlink.cost.method_cost import RESERVE, Size
 from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.graph.derived import Derived
+from mustlink.graph.graph import Derived
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Shelf

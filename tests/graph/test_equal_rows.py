@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.multiplicity import as_sample_weight, fold
+from mustlink.graph.structure import as_sample_weight, fold
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import group_equal_rows, prepare
 from mustlink.observe import Recorder

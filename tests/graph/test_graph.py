@@ -16,10 +16,8 @@ import oracles
 from mustlink.cost import neighbour_graph as sizes
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
-from mustlink.graph.components import component_labels
-from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.graph.image import rgb_to_lab
-from mustlink.graph.order import cuthill_mckee
+from mustlink.graph.structure import component_labels, cuthill_mckee, has_even_degrees
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.neighbours import cell_search, knn_graph
 from mustlink.neighbours import exact as exact_module
@@ -304,7 +302,7 @@ def test_components_match_flood_filling(seed, count, isolated, index):
     expected = oracles.components(A.toarray())
     for few in (0, 1 << 18):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mustlink.graph.components._FEW", few)
+            patch.setattr("mustlink.graph.structure._FEW_ENTRIES", few)
             labels = component_labels(A)
         assert labels.dtype == np.int32
         assert_array_equal(labels, expected)

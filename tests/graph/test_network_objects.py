@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink.graph.network_objects import unwrapped
+from mustlink.graph.forms import unwrapped
 
 
 def edges_of(rng, n=30):

@@ -376,15 +376,13 @@ def test_a_preparation_that_cannot_be_is_damage(tmp_path):
     X, truth = blobs()
     est = fitted("CSP", X, known(truth, 0))
     empty, d = np.empty(0), 4
-    no = np.empty(0, dtype=np.intp)
     wrong = [
-        Fitted(0, empty, no, (), empty, empty),
-        Fitted(d, np.zeros(3), no, (), empty, empty),
-        Fitted(d, empty, np.array([4]), (), empty, empty),
-        Fitted(d, empty, no, ((5, np.zeros(2)),), empty, empty),
-        Fitted(d, empty, no, (), np.zeros(4), np.zeros(4)),
-        Fitted(d, empty, no, (), np.zeros(4), empty),
-        Fitted(d, empty, no, (), empty, empty, dropped=np.array([-1])),
+        Fitted(0, empty, (), empty, empty),
+        Fitted(d, np.zeros(3), (), empty, empty),
+        Fitted(d, empty, ((5, np.zeros(2)),), empty, empty),
+        Fitted(d, empty, (), np.zeros(4), np.zeros(4)),
+        Fitted(d, empty, (), np.zeros(4), empty),
+        Fitted(d, empty, (), empty, empty, dropped=np.array([-1])),
     ]
     for one in wrong:
         est.prepared_by(one).save(tmp_path / "m.h5")

@@ -166,7 +166,7 @@ def test_missing_values_that_are_filled_are_planned(mustlink, data, tmp_path, en
 
 
 def test_points_on_disk_stay_there(data):
-    asked = Preparation("standard", (), (2,), "mean")
+    asked = Preparation("standard", (2,), "mean")
     held = formats.load(str(data / "holes.h5"), steps=asked)
     lazy = formats.load(str(data / "holes.h5"), steps=asked, lazy_above=100)
     assert isinstance(held.value, np.ndarray)
@@ -189,7 +189,6 @@ def test_a_budget_gives_the_same_labels(mustlink, tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("cluster points.h5 -k 3 --log=1 -o {out}", "--log: column 1 has values below 0"),
         ("cluster points.h5 -k 3 --one-hot 9 -o {out}", "--one-hot: column 9 is not there"),
         ("cluster points.h5 -k 3 --one-hot x -o {out}", "--one-hot: 'x' is no number, and"),
         ("cluster loud.csv -k 3 --one-hot aa -o {out}", "no column is called 'aa'; did you mean"),
@@ -211,25 +210,19 @@ def test_what_cannot_be_is_one_line(mustlink, data, tmp_path, line, words):
     assert not (tmp_path / "out.h5").exists()
 
 
-def test_wide_columns_are_said(mustlink, tmp_path):
-    code, _, err = mustlink(f"cluster loud.csv -k 2 -m ncut --log -o {tmp_path / 'out.h5'}")
-    assert code == 0, err
-    assert "log: log(1 + x) of columns b" in err
-
-
 def test_a_value_may_be_left_out_and_is_never_the_data():
-    assert _joined(["--standardize", "points.h5", "--log", "-k", "3"]) == [
-        "--standardize=standard", "points.h5", "--log=auto", "-k", "3",
+    assert _joined(["--standardize", "points.h5", "-k", "3"]) == [
+        "--standardize=standard", "points.h5", "-k", "3",
     ]  # fmt: skip
-    assert _joined(["--standardize", "robust", "--log", "1,2", "--impute"]) == [
-        "--standardize=robust", "--log=1,2", "--impute=mean",
+    assert _joined(["--standardize", "robust", "--impute"]) == [
+        "--standardize=robust", "--impute=mean",
     ]  # fmt: skip
-    assert _joined(["--", "--log"]) == ["--", "--log"]
+    assert _joined(["--", "--impute"]) == ["--", "--impute"]
 
 
 def test_jobs_of_a_batch_are_prepared(data, tmp_path):
     (tmp_path / "jobs.toml").write_text(
-        f'[defaults]\noutput = "{{name}}.h5"\nk = 3\nmethod = "ncut"\nlog = false\n'
+        f'[defaults]\noutput = "{{name}}.h5"\nk = 3\nmethod = "ncut"\n'
         f'[[job]]\nname = "one"\ndata = "{data}/holes.h5"\nimpute = true\n'
         'standardize = ["standard", "robust"]\none-hot = "2"\n'
     )
@@ -238,8 +231,8 @@ def test_jobs_of_a_batch_are_prepared(data, tmp_path):
     jobs = jobs_file.expand(jobs_file.load(where), where, lambda *_: True)
     ready = [arguments.check(job, where, commands) for job in jobs]
     assert [one.job.steps for one in ready] == [
-        Preparation("standard", (), (2,), "mean"),
-        Preparation("robust", (), (2,), "mean"),
+        Preparation("standard", (2,), "mean"),
+        Preparation("robust", (2,), "mean"),
     ]
     words = arguments.argument_list(jobs[1], where, commands["cluster"], {})
     assert {"--impute=mean", "--standardize=robust", "--one-hot=2"} <= set(words)

@@ -88,13 +88,12 @@ def test_options_given_twice_add_up(mustlink, data, tmp_path):
     assert code == 0, err
     assert mustlink(f"cluster wide.csv -k 3 --drop id,code --impute -o {two}")[0] == 0
     np.testing.assert_array_equal(labels_of(one), labels_of(two))
-    words = ["--log", "--one-hot", "a,2", "--one-hot=b", "--log=c", "--drop", "7", "--drop", "7,d"]
+    words = ["--one-hot", "a,2", "--one-hot=b", "--drop", "7", "--drop", "7,d"]
     command = PreparingCommand("x")
     for option in PREPARING:
         command = option(command)
     params = command.make_context("x", words).params
     assert params["one_hot"] == ("a", 2, "b")
-    assert params["log"] == ("auto", "c")
     assert params["drop"] == (7, "d")
 
 

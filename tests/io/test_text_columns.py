@@ -76,7 +76,7 @@ def test_a_suggestion_takes_text_and_empty_cells(mustlink, tmp_path):
     assert code == 0, err
     told = json.loads(out)
     words = shlex.split(told["command"])
-    assert {"--one-hot=kind", "--impute", "--log=bytes", "--standardize"} <= set(words)
+    assert {"--one-hot=kind", "--impute", "--standardize"} <= set(words)
     assert any("column 'bytes'" in reason for reason in told["reasons"])
     assert told["seconds"] is not None
     words[words.index("-o") + 1] = str(tmp_path / "out.h5")

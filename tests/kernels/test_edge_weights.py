@@ -3,7 +3,7 @@
 import numpy as np
 
 from cases import random_graph
-from mustlink.kernels.edge_weights import over_lengths
+from mustlink.kernels.region_merging import over_lengths
 
 
 def test_over_lengths():

@@ -9,7 +9,7 @@ import mustlink as ml
 import oracles
 from mustlink.constraints.constraints import among
 from mustlink.errors import InputError
-from mustlink.graph.network_objects import arcs_of
+from mustlink.graph.forms import arcs_of
 from mustlink.methods import disim
 from mustlink.observe import Silent
 

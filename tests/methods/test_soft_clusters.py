@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.graph import Graph
-from mustlink.graph.derived import Key
+from mustlink.graph.graph import Key
 from mustlink.rounding.memberships import Evidence, Trust
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated
 from oracles.memberships import memberships

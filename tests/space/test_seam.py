@@ -11,9 +11,8 @@ HOMES = ("graph", "operators")
 
 # Files above these rooms that see such a matrix, and why a product would not do.
 SEE = {
-    "advice/agreement.py": "counts agreeing neighbours of a sample of nodes",
-    "advice/needs.py": "none: a number of edges",
     "advice/observations.py": "looks at degrees and at a sample of a graph as given",
+    "advice/suggest.py": "none: a number of edges",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
     "eigen/memory_work.py": "maps the rows of the graph, and scales them where it is grounded",
     "eigen/rank_work.py": "maps the rows of the graph, sums weights between clusters",

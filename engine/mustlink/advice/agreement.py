@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
-from mustlink.advice.observations import Known, take
+from mustlink.advice.observations import Coordinates, Floats, Known, are_counts, take
 from mustlink.constraints import Constraints
-from mustlink.graph import Graph
+from mustlink.neighbours.points_by_rows import is_rows
 
 _COMPARED = 1000  # labelled nodes, or pairs, that are looked at
 _LEAST_PAIRS = 5  # of each sign
 _LEAST_LABELS = 6
 _TELLING = 12  # labels from which a column that has one value a class is hardly so by chance
 Ints = NDArray[np.int64]
-Floats = NDArray[np.floating]
 
 
 def look_at_side(known: Constraints) -> Known:
@@ -86,14 +84,22 @@ class Comparison:
 
     def with_points(self, points: Any, metric: str) -> float | None:
         """Agreement with distances between points; None where there is too little to compare."""
-        found = self.rows(points)
-        return None if found is None else self.of_rows(found, metric)
-
-    def rows(self, points: Any) -> Floats | None:
-        """The points that are compared; None where there is too little to compare."""
+        if not (self.by_labels or self.by_pairs):
+            return None
+        nodes, ends = self.labelled, self.pairs
+        if not self.by_labels:
+            nodes, ends = np.unique(self.pairs, return_inverse=True)
+        X = take(points, nodes).astype(np.float64)
+        if metric == "cosine":
+            X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+        else:
+            X -= X.mean(axis=0)
         if self.by_labels:
-            return take(points, self.labelled)
-        return take(points, np.unique(self.pairs)) if self.by_pairs else None
+            norms = np.einsum("ij,ij->i", X, X)
+            return _nearest_agree(norms[:, None] + norms - 2 * X @ X.T, self.classes)
+        i, j = ends.reshape(-1, 2).T
+        nearness = -np.square(X[i] - X[j]).sum(axis=1)
+        return float(roc_auc_score(self.must, nearness))  # chance that a must-link is nearer
 
     def repeated(self, points: Any) -> tuple[int, ...]:
         """Columns that have one value a class, each another. Cost O(d l log l)."""
@@ -107,44 +113,6 @@ class Comparison:
             return values.size == k and np.unique(own * k + codes).size == k
 
         return tuple(at for at in range(X.shape[1]) if is_one(X[:, at]))
-
-    def of_rows(self, rows: Floats, metric: str) -> float | None:
-        """Agreement with distances between the points of `rows`."""
-        X = _directions(rows, metric)
-        if self.by_labels:
-            return _nearest_agree(_distances(X), self.classes)
-        ends = np.unique(self.pairs, return_inverse=True)[1].reshape(self.pairs.shape)
-        gap = X[ends[:, 0]] - X[ends[:, 1]]
-        return _chance(-np.einsum("ij,ij->i", gap, gap), self.must)
-
-    def with_graph(self, graph: Graph) -> float | None:
-        """Agreement with common neighbours in a graph, nodes counting as their own."""
-        if not (self.by_labels or self.by_pairs):
-            return None
-        nodes = self.labelled if self.by_labels else np.unique(self.pairs)
-        R = sp.csr_matrix(graph.affinity[nodes])
-        rows = np.arange(nodes.size)
-        R = R + sp.csr_matrix((np.ones(nodes.size), (rows, nodes)), shape=R.shape)
-        norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=1)).ravel())
-        R = sp.csr_matrix(sp.diags(1.0 / norms) @ R)
-        if self.by_labels:
-            return _nearest_agree(-(R @ R.T).toarray(), self.classes)
-        i, j = np.searchsorted(nodes, self.pairs).T
-        return _chance(np.asarray(R[i].multiply(R[j]).sum(axis=1)).ravel(), self.must)
-
-
-def _directions(X: Floats, metric: str) -> Floats:
-    """Points in double precision, centred or, for cosine, of length 1."""
-    X = X.astype(np.float64)
-    if metric == "cosine":
-        return np.asarray(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300))
-    return np.asarray(X - X.mean(axis=0))
-
-
-def _distances(X: Floats) -> Floats:
-    """Squared distances of all pairs, (l, l)."""
-    norms = np.einsum("ij,ij->i", X, X)
-    return np.asarray(norms[:, None] + norms - 2 * X @ X.T)
 
 
 def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
@@ -164,8 +132,43 @@ def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
     return float(np.mean(same.sum(axis=1) / nearest.sum(axis=1)))
 
 
-def _chance(nearness: Floats, must: NDArray[np.bool_]) -> float:
-    """Chance that a must-link is nearer than a cannot-link (area under the ROC curve)."""
-    ranks = rankdata(nearness)
-    n_must, n_cannot = int(must.sum()), int((~must).sum())
-    return float((ranks[must].sum() - n_must * (n_must + 1) / 2) / (n_must * n_cannot))
+# --- Which distance: by what is known, where it tells, else by what the numbers look like
+
+
+_BETTER = 0.03  # agreement by which cosine must win
+_ENOUGH = 50  # labelled nodes or pairs
+_ROWS = 1 << 15
+
+
+def choose_metric(
+    points: Any, coordinates: Coordinates, comparison: Comparison
+) -> tuple[str, str, float | None]:
+    """The metric, why if it is not Euclidean, and the agreement of what is known with it."""
+    plain = comparison.with_points(points, "euclidean")
+    words = are_counts(coordinates, points.shape[1])
+    if not (words or (plain is not None and comparison.size >= _ENOUGH)):
+        return "euclidean", "", plain
+    if _has_empty_rows(points):
+        return "euclidean", "", plain
+    turned = comparison.with_points(points, "cosine")
+    if plain is not None and turned is not None and comparison.size >= _ENOUGH:
+        if turned < plain + _BETTER:
+            return "euclidean", "", plain
+        what = "label" if comparison.by_labels else "pair"
+        reason = (
+            f"angles between points agree with {turned:.0%} of the {comparison.size} {what}s "
+            f'compared, distances with {plain:.0%}: metric="cosine"'
+        )
+        return "cosine", reason, turned
+    reason = (
+        f"{coordinates.zeros:.0%} of the values are 0, none is negative, as in counts of words: "
+        'angles tell more than distances, metric="cosine"'
+    )
+    return "cosine", reason, turned
+
+
+def _has_empty_rows(points: Any) -> bool:
+    """Whether a row is all zeros and so has no direction. Reads everything."""
+    n = int(points.shape[0])
+    blocks = (points[a : a + _ROWS] for a in range(0, n, _ROWS)) if is_rows(points) else (points,)
+    return any(not np.asarray(block).any(axis=1).all() for block in blocks)

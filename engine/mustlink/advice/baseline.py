@@ -7,37 +7,25 @@ Wehenkel 2006). All are asked on a sample of the points, so that the cost is bou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.base import clone
 
-from mustlink.advice.agreement import Comparison
-from mustlink.advice.observations import (
-    RUN,
-    Coordinates,
-    Floats,
-    are_counts,
-    is_square,
-    readable,
-    take,
-)
-from mustlink.advice.sampled_method import Ours
+from mustlink.advice.observations import RUN, Floats, is_square, readable, some_rows, take
 from mustlink.check import as_random_state
 from mustlink.cost.method_cost import sample_rows
-from mustlink.errors import InputError
+from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
+from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.preparation.fitted import Fitted, prepared
-from mustlink.preparation.request import Preparation, column_title, listed
-from mustlink.preparation.survey import spans_orders, without
+from mustlink.observe import Unheard
+from mustlink.propagate.propagator import Propagator
 from mustlink.rounding.assign import dealt, seeded_kmeans
 
 Ints = NDArray[np.int64]
@@ -47,25 +35,9 @@ _FOLDS = 3
 _LEAST = 6  # labels held out, below which nothing is said
 _TREES = 50
 _CHANCE = 0.05  # of a doubt where there is none, over the three rivals together
-# Where seeded k-means will do: labels held out, its share of them, and what it may be behind.
-_TELLING, _ROUND, _AS_GOOD = 20, 0.9, 0.01
 _ALL_KNOWN = 0.5  # share of the sample's points above which the labels leave nothing to learn from
 
 NEAREST, SEEDED, TREES = "1-NN", "seeded k-means", "extra trees"
-_LINES = {
-    NEAREST: (
-        "from sklearn.neighbors import KNeighborsClassifier",
-        "answer = KNeighborsClassifier(1).fit(X[y >= 0], y[y >= 0]).predict(X)",
-    ),
-    SEEDED: (
-        "from sklearn.cluster import KMeans",
-        "answer = KMeans(K, init=[X[y == c].mean(0) for c in range(K)], n_init=1).fit_predict(X)",
-    ),
-    TREES: (
-        "from sklearn.ensemble import ExtraTreesClassifier",
-        "answer = ExtraTreesClassifier(500).fit(X[y >= 0], y[y >= 0]).predict(X)",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -76,7 +48,7 @@ class Baseline:
     rivals to shares; "ours" is missing where it could not be fitted. `chance` is the probability
     that a rival no better than ours is right so much more often where they differ (sign test).
     `single` classes have one label, which is never held out. `better` names the rival that is
-    better beyond chance, `doubt` says it in words; `lines` are two of Python, see `instead`.
+    better beyond chance, `doubt` says it in words.
     """
 
     method: str
@@ -104,25 +76,9 @@ class Baseline:
             f"much by chance in {_percent(self.chance[self.better])} of cases): {advice}"
         )
 
-    @property
-    def instead(self) -> str | None:
-        """The rival that is better, or seeded k-means where clusters are so round that it does.
-
-        That is the quickest by far, and taken for as good within a percent, from 90 % on.
-        """
-        seeded, ours = self.right[SEEDED], self.right.get("ours", 0.0)
-        does = self.held_out >= _TELLING and seeded >= max(_ROUND, ours - _AS_GOOD)
-        return self.better or (SEEDED if does else None)
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Python that answers as `instead` does."""
-        return () if self.instead is None else _LINES[self.instead]
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        told = {"doubt": self.doubt, "instead": self.instead, "lines": list(self.lines)}
-        return {**asdict(self), **told}
+        return {**asdict(self), "doubt": self.doubt}
 
 
 def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Baseline | None:
@@ -155,11 +111,7 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     fold_of[np.searchsorted(rows, known)] = fold
     seed = int(rng.integers(2**31 - 1))
     right = _judged(S, y_sample, fold_of, Ours(estimator, S, classes.size, seed), seed)
-    return _compared(_name(estimator), right, rows.size, codes)
-
-
-def _name(estimator: Any) -> str:
-    return type(estimator).__name__
+    return _compared(type(estimator).__name__, right, rows.size, codes)
 
 
 def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -172,11 +124,7 @@ def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints
         known = np.sort(rng.choice(known, _LABELS, replace=False))
     classes = np.unique(labels[known]).size
     some = sample_rows(labels.size, classes)
-    if by_runs and labels.size > RUN * some:
-        starts = rng.choice(labels.size // RUN, some // RUN, replace=False) * RUN
-        others = (starts[:, None] + np.arange(RUN)).ravel()
-    else:
-        others = rng.choice(labels.size, some, replace=False)
+    others = some_rows(labels.size, some, by_runs and labels.size > RUN * some, rng)
     others = others[labels[others] < 0]  # labels beyond those looked at are not used unseen
     return np.union1d(others, known).astype(np.int64), known
 
@@ -233,265 +181,61 @@ def _percent(p: float) -> str:
     return f"{p:.1%}" if p >= 1e-3 else "less than 0.1%"
 
 
-# --- What to do to columns of different units before distances are taken: by labels, else by
-# scale
+# --- The method beside its rivals: fitted to the graph of a sample, with what it chose before
 
 
-_UNLIKE = 10.0  # times the median of the other columns: standard deviation, and range
-_ENOUGH = 30  # labelled nodes or pairs
-_BETTER = 0.05  # agreement that columns of one scale must gain to be changed
-_CODES_BETTER = 0.02
-_FEW_VALUES = 100  # of a column that may be codes
-_FEW_CODES = 10
-_SMOOTH = 3.0  # times the largest frequency: all steps between frequencies of neighbouring counts
-_MOST_TRIALS = 20
-NOT_CHANGED: tuple[Preparation, Fitted | None, tuple[str, ...]] = (Preparation(), None, ())
-_OF_ONE_KIND = 0.95  # rank correlation of falling deviations, as principal components have them
+class Ours:
+    """An estimator as it was asked for, what it chose kept, on the graph of a sample."""
 
+    def __init__(self, estimator: Any, S: NDArray[Any], n_classes: int, seed: int) -> None:
+        """Clone an estimator, fitted or not, for points S (s, d) of so many classes."""
+        self._made = clone(estimator)
+        given = self._made.get_params()
+        changed = {"random_state": seed, "memory": None, "n_jobs": 1}
+        report = getattr(estimator, "report_", None)
+        chosen = {} if report is None else report.choices
+        k = given.get("n_clusters")
+        if k == "auto":  # as many as were found, or as classes will be
+            k = changed["n_clusters"] = n_classes if report is None else report.n_clusters
+        if given.get("subspace") == "auto":
+            p = chosen.get("subspace", 4 * int(k or n_classes))
+            changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
+        for name in {"beta", "gamma", "assign"} & set(chosen):
+            if given.get(name) == "auto":
+                changed[name] = chosen[name]
+        self._made.set_params(**changed)
+        self._S = S
+        self._graph: Graph | None = None
+        if given["affinity"] == "knn":
+            n_neighbors = min(int(given["n_neighbors"]), len(S) - 1)
+            self._graph = knn_graph(
+                S,
+                n_neighbors,
+                metric=given["metric"],
+                weights=given["weights"],
+                random_state=seed,
+                observer=Unheard(),
+                duplicates="merge",  # as in a fit
+            )
 
-def choose_columns(
-    points: Any,
-    X: Floats,
-    c: Coordinates,
-    comparison: Comparison,
-    names: Sequence[str] = (),
-    numbers: Sequence[int] = (),
-) -> tuple[Preparation, Fitted | None, tuple[str, ...]]:
-    """Steps for the columns, fitted to the sample X (m, d), and the reasons; nothing if d = 1.
-
-    Where labels or pairs are known the nearest of them decides (`Comparison`), with a prior for
-    columns that are alike to stay and for others to be standardised; else the scales alone.
-    `names` of the columns are for the reasons; the columns `numbers` only number the rows and are
-    left out in any case.
-    """
-    nothing = Preparation(drop=tuple(numbers))
-    why = _number_reason(numbers, names)
-    left_alone = NOT_CHANGED if not numbers else (nothing, prepared(X, nothing).fitted, tuple(why))
-    if X.shape[1] - len(numbers) < 2 or are_counts(c, X.shape[1]):
-        return left_alone
-    X = without(X, numbers)
-    unlike = has_unlike_columns(X)
-    trial = _Trial(X, comparison.rows(points), comparison)
-    plain = trial.agreement(nothing)
-    standard = replace(nothing, standardize="standard")
-    if plain is None or comparison.size < _ENOUGH:
-        if not unlike:
-            return left_alone
-        logged = tuple(int(at) for at in spans_orders(X))
-        steps = replace(standard, log=logged)
-        reasons = [*why, _scale_reason(c, names), *_log_reason(steps, names)]
-        return steps, prepared(X, steps).fitted, tuple(reasons)
-    noise = np.sqrt(max(plain * (1 - plain), 0.01) / comparison.size)
-    margin = -2 * noise if unlike else max(_BETTER, 3 * noise)
-    logged = tuple(int(at) for at in spans_orders(X))
-    candidates = [replace(standard, log=logged), standard] if logged else [standard]
-    told = [trial.agreement(one) for one in candidates]
-    changes = max(told) >= plain + margin
-    first = int(np.argmax(told))  # of equals that with logarithms
-    steps, best = (candidates[first], told[first]) if changes else (nothing, plain)
-    steps, best = _with_codes(trial, X, steps, best, noise)
-    if steps == nothing:
-        return left_alone
-    what = "labels" if comparison.by_labels else "pairs"
-    nearest = f"the nearest of {comparison.size} {what} compared agrees in {best:.0%} so"
-    reasons = [*why, *([_scale_reason(c, names)] if unlike and changes else [])]
-    if best >= plain:
-        reasons.append(f"{nearest}, in {plain:.0%} with the columns as they are")
-    else:
-        reasons.append(
-            f"{nearest} and in {plain:.0%} with the columns as they are, which so few labels do "
-            "not tell apart: units decide"
-        )
-    reasons += [*_log_reason(steps, names), *_code_reason(steps, names)]
-    return steps, prepared(X, steps).fitted, tuple(reasons)
-
-
-def has_unlike_columns(X: Floats) -> bool:
-    """Whether few columns are nearly all of the distances by their unit alone.
-
-    The largest standard deviation and range are 10 times the median ones of the other columns, and
-    the variance is in at most half of the columns, (Σv)²/Σv² ≤ d/2. Not so of principal components
-    (uncorrelated, falling), nor of shares of a whole.
-    """
-    spread, extent = X.std(axis=0, dtype=np.float64), np.ptp(X, axis=0).astype(np.float64)
-    varies = spread > 0
-    s, e = spread[varies], extent[varies]
-    if s.size < 2:
-        return False
-    far = _ratio(s) >= _UNLIKE and _ratio(e) >= _UNLIKE
-    v = s**2
-    few = v.sum() ** 2 <= np.square(v).sum() * max(s.size / 2, 1.0001)
-    return bool(far and few and not _are_components(X[:, varies], s) and not _are_shares(X))
-
-
-class _Trial:
-    """Agreement of what is known with distances after some steps, fitted to the sample."""
-
-    def __init__(self, X: Floats, known: Floats | None, comparison: Comparison) -> None:
-        self._X, self._known, self._comparison = X, known, comparison
-
-    def agreement(self, steps: Preparation) -> Any:
-        """None where too little is known."""
-        if self._known is None:
+    def answer(self, train: Ints, held: Ints) -> Ints | None:
+        """Class of the held-out points; None where the sample cannot be fitted."""
+        est = self._made
+        try:
+            if isinstance(est, Propagator):
+                est.fit(self._S, train, graph=self._graph, observer=Unheard())
+                return np.asarray(est.labels_)[held]
+            data = self._S if self._graph is None else self._graph
+            est.fit(data, train, observer=Unheard())
+        except MustlinkError:
             return None
-        rows = self._known
-        if not steps.is_nothing:
-            try:
-                rows = prepared(self._X, steps).fitted.transform(rows)
-            except InputError:  # a value below 0 outside the sample: these steps are none
-                return -1.0
-        return self._comparison.of_rows(rows, "euclidean")
+        return _classes_of(np.asarray(est.labels_), train)[held]
 
 
-def _with_codes(
-    trial: _Trial, X: Floats, steps: Preparation, best: float, noise: float
-) -> tuple[Preparation, float]:
-    """One-hot columns of those whole numbers that, one after another, raise the agreement."""
-    for at in _codes(X)[:_MOST_TRIALS]:
-        if at in steps.log:
-            continue
-        more = replace(steps, one_hot=(*steps.one_hot, at))
-        told = trial.agreement(more)
-        if told is not None and told >= best + max(_CODES_BETTER, noise):
-            steps, best = more, told
-    return steps, best
-
-
-def _codes(X: Floats) -> list[int]:
-    """Columns of 3 to 100 whole numbers, each 20 times on average or more, that are no counts."""
-    found = []
-    for at in range(X.shape[1]):
-        values, times = np.unique(X[:, at], return_counts=True)
-        few = 3 <= values.size <= min(_FEW_VALUES, X.shape[0] // 20)
-        if few and bool(np.all(values == np.rint(values))) and not _is_ordered(times):
-            found.append(at)
-    return found
-
-
-def _is_ordered(times: NDArray[np.int64]) -> bool:
-    """Whether values from the least to the largest are as frequent as counts are.
-
-    Their frequencies rise to a peak and fall, so that all steps together are twice the peak; of
-    codes, numbered as it happened, they jump. Of few values that cannot be told.
-    """
-    steps = np.abs(np.diff(times, prepend=0, append=0)).sum()
-    return bool(times.size > _FEW_CODES and steps <= _SMOOTH * times.max())
-
-
-def _ratio(sizes: NDArray[np.float64]) -> float:
-    """The largest size by the median of the others."""
-    order = np.sort(sizes)
-    return float(order[-1] / np.median(order[:-1]))
-
-
-def _are_components(X: Floats, spread: NDArray[np.float64]) -> bool:
-    d = spread.size
-    if d < 5:
-        return False
-    ranks = np.empty(d)
-    ranks[np.argsort(-spread)] = np.arange(d)
-    falls = np.corrcoef(ranks, np.arange(d))[0, 1] >= _OF_ONE_KIND
-    apart = np.abs(np.corrcoef(X, rowvar=False, dtype=np.float64) - np.eye(d)).mean() < 0.1
-    return bool(falls and apart)
-
-
-def _are_shares(X: Floats) -> bool:
-    total = X.sum(axis=1, dtype=np.float64)
-    return bool(X.min() >= 0 and total.min() > 0 and np.ptp(total) <= 1e-3 * total.mean())
-
-
-def _number_reason(numbers: Sequence[int], names: Sequence[str]) -> list[str]:
-    if not numbers:
-        return []
-    what = "only numbers the rows and is" if len(numbers) == 1 else "only number the rows and are"
-    return [f"{_columns(tuple(numbers), names)}: {what} left out"]
-
-
-def _scale_reason(c: Coordinates, names: Sequence[str]) -> str:
-    return (
-        f"{column_title(c.largest, names)} makes up {c.dominance:.0%} of all variance, its "
-        f"standard deviation is {c.spread:,.0f} times the median one: columns are divided by their "
-        "standard deviations"
-    )
-
-
-def _log_reason(steps: Preparation, names: Sequence[str]) -> list[str]:
-    if not steps.log:
-        return []
-    return [f"{_columns(steps.log, names)}: values over orders of magnitude, log(1 + x)"]
-
-
-def _columns(numbers: tuple[Any, ...], names: Sequence[str]) -> str:
-    if len(numbers) == 1:
-        return column_title(numbers[0], names)
-    return f"columns {listed(numbers, names)}"
-
-
-def _code_reason(steps: Preparation, names: Sequence[str]) -> list[str]:
-    if not steps.one_hot:
-        return []
-    told = _columns(steps.one_hot, names)
-    return [f"{told}: codes as it seems, a column of 0 and 1 for every value agrees better"]
-
-
-# --- A preparation of columns as scikit-learn's transformers, made or written down
-
-
-_SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
-
-
-def transformers(steps: Preparation) -> list[Any]:
-    """Transformers in the order of the steps, not fitted; columns are numbers."""
-    found: list[Any] = []
-    if steps.impute:
-        found.append(SimpleImputer(strategy=steps.impute))
-    columns: list[tuple[Any, list[str | int]]] = []
-    if steps.drop:
-        columns.append(("drop", list(steps.drop)))
-    if steps.log:
-        columns.append((FunctionTransformer(np.log1p), list(steps.log)))
-    if steps.one_hot:
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        columns.append((encoder, list(steps.one_hot)))
-    if columns:
-        found.append(make_column_transformer(*columns, remainder="passthrough"))
-    if steps.standardize:
-        found.append(_SCALERS[steps.standardize]())
-    return found
-
-
-def transformer_code(steps: Preparation) -> list[str]:
-    """What is written in Python for each of the `transformers`."""
-    found = []
-    if steps.impute:
-        found.append(f"SimpleImputer(strategy={steps.impute!r})")
-    columns = []
-    if steps.drop:
-        columns.append(f'("drop", {list(steps.drop)})')
-    if steps.log:
-        columns.append(f"(FunctionTransformer(np.log1p), {list(steps.log)})")
-    if steps.one_hot:
-        encoder = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
-        columns.append(f"({encoder}, {list(steps.one_hot)})")
-    if columns:
-        found.append(f'make_column_transformer({", ".join(columns)}, remainder="passthrough")')
-    if steps.standardize:
-        found.append(f"{_SCALERS[steps.standardize].__name__}()")
-    return found
-
-
-def imports(steps: Preparation) -> list[str]:
-    """The imports that the code needs."""
-    named = ["FunctionTransformer"] if steps.log else []
-    named += ["OneHotEncoder"] if steps.one_hot else []
-    named += [_SCALERS[steps.standardize].__name__] if steps.standardize else []
-    found = ["import mustlink as ml"] + (["import numpy as np"] if steps.log else [])
-    if steps.log or steps.one_hot or steps.drop:
-        found.append("from sklearn.compose import make_column_transformer")
-    if steps.impute:
-        found.append("from sklearn.impute import SimpleImputer")
-    if not steps.is_nothing:
-        found.append("from sklearn.pipeline import make_pipeline")
-    if named:
-        found.append(f"from sklearn.preprocessing import {', '.join(named)}")
-    return found
+def _classes_of(clusters: Ints, train: Ints) -> Ints:
+    """The class of most labels of every node's cluster (n,), -1 where it has none."""
+    known = (train >= 0) & (clusters >= 0)
+    count = np.zeros((int(clusters.max(initial=0)) + 1, int(train.max()) + 1), dtype=np.int64)
+    np.add.at(count, (clusters[known], train[known]), 1)
+    classes = np.where(count.any(axis=1), count.argmax(axis=1), -1)
+    return np.where(clusters >= 0, classes[np.maximum(clusters, 0)], -1)

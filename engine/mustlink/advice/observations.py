@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mustlink.check import as_points
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.even_degrees import is_even
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.preparation.fitted import prepared
 from mustlink.preparation.request import Preparation
@@ -187,12 +186,11 @@ def look_at_graph(graph: Graph) -> Links:
     )
 
 
-def kind_of_graph(graph: Graph, links: Links) -> str:
+def kind_of_graph(graph: Graph) -> str:
     """Return pixels, network or graph; see `Seen`."""
     if is_pixels(graph):
         return "pixels"
-    even = is_even(links.low_degree, links.median_degree)
-    return "graph" if even or graph.info.get("kind") in ("knn", "rbf") else "network"
+    return "graph" if graph.look.even[0] or graph.info.get("kind") in ("knn", "rbf") else "network"
 
 
 def is_pixels(graph: Graph) -> bool:
@@ -339,9 +337,14 @@ def sampled_rows(points: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     m = sample_size(n, d)
     if m == n:
         return np.arange(n)
-    if not is_rows(points):
-        return np.sort(rng.choice(n, m, replace=False))
-    starts = np.sort(rng.choice(n // RUN, m // RUN, replace=False)) * RUN
+    return np.sort(some_rows(n, m, is_rows(points), rng))
+
+
+def some_rows(n: int, m: int, by_runs: bool, rng: np.random.Generator) -> NDArray[np.int64]:
+    """About m of n rows by chance, each once; in short runs, which a file reads sooner."""
+    if not by_runs:
+        return rng.choice(n, m, replace=False)
+    starts = rng.choice(n // RUN, m // RUN, replace=False) * RUN
     found: NDArray[np.int64] = (starts[:, None] + np.arange(RUN)).ravel()
     return found
 

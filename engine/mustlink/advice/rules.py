@@ -18,14 +18,7 @@ _SURE = 0.75  # share of labels that agree with the nearest other label; below, 
 _SOME_LABELS = 10  # a class
 _FLOOD = 1.0  # pairs a node that change a network all the same
 _MANY_PAIRS, _FEW_PAIRS = 0.4, 0.08  # a node
-_WITHOUT_CLUSTERS = ("GFHF", "Poisson", "LLGC", "LELP")
-
-Parameters = Callable[[Seen], dict[str, Any]]
-
-
-def no_parameters(seen: Seen) -> dict[str, Any]:
-    """Defaults."""
-    return {}
+_WITHOUT_CLUSTERS = ("GFHF", "LLGC")
 
 
 def class_mass(seen: Seen) -> dict[str, Any]:
@@ -47,7 +40,7 @@ class Rule:
     why: str
     measured: str
     otherwise: tuple[tuple[str, str], ...]
-    parameters: Parameters = no_parameters
+    parameters: Callable[[Seen], dict[str, Any]] = lambda seen: {}
 
     def reason(self, seen: Seen) -> str:
         """The reason with its figures."""
@@ -77,6 +70,7 @@ def disagree(seen: Seen) -> bool:
 
 _ROBUST = ("CSP", "some labels may be wrong: it was the least hurt by 15 % wrong ones")
 _EVERY = ("Poisson", "classes of all nodes with a confidence, from very few labels")
+_CONFIDENT = ("GFHF", "a confidence for every node, or new points (predict)")
 _CUT = ("NCut", "to see what the data say by themselves")
 
 RULES: tuple[Rule, ...] = (
@@ -156,7 +150,7 @@ RULES: tuple[Rule, ...] = (
         "{k.least} labels or more in each of {k.classes} classes, which can be taken as certain",
         "bench/suggest.py, 20 labels: 0.00 for K > 2, 0.02 for K = 2; "
         "docs/methods.md, MNIST: 0.913",
-        (_ROBUST, ("GFHF", "a confidence for every node, or new points (predict)")),
+        (_ROBUST, _CONFIDENT),
     ),
     Rule(
         "few labels, two classes",
@@ -164,7 +158,7 @@ RULES: tuple[Rule, ...] = (
         "FastGE",
         "{k.least} labels of each of two classes",
         "bench/suggest.py, 5 labels, K = 2: 0.00, CSP 0.08, GFHF 0.07",
-        (_ROBUST, ("GFHF", "a confidence for every node, or new points (predict)")),
+        (_ROBUST, _CONFIDENT),
     ),
     Rule(
         "few labels",

@@ -9,26 +9,16 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 
-from mustlink.advice.agreement import Comparison, look_at_side
-from mustlink.advice.baseline import (
-    NOT_CHANGED,
-    Baseline,
-    baseline,
-    choose_columns,
-    imports,
-    transformer_code,
-    transformers,
-)
+from mustlink.advice.agreement import Comparison, choose_metric, look_at_side
+from mustlink.advice.baseline import Baseline, baseline
+from mustlink.advice.columns import choose_columns, transformers
 from mustlink.advice.data_warnings import doubts
-from mustlink.advice.needs import doubt_memory, needs
 from mustlink.advice.observations import (
     DEFAULT_CLUSTERS,
-    Coordinates,
     Count,
     Known,
-    Links,
     Seen,
     count_of_graph,
     is_square,
@@ -41,19 +31,20 @@ from mustlink.advice.observations import (
     take,
 )
 from mustlink.advice.rules import applied
-from mustlink.advice.sampled_method import choose_metric
 from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.process_memory import parse_size
+from mustlink.cost.method_cost import Given, Size, home_for
+from mustlink.cost.neighbour_graph import SYMMETRIC
+from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.network_objects import unwrapped
+from mustlink.graph.forms import unwrapped
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.names import estimator_of
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.preparation.fitted import PreparedRows
+from mustlink.preparation.fitted import PreparedRows, prepared
 from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import without
 from mustlink.selection.cluster_count import enough_pairs
@@ -122,7 +113,13 @@ def suggest(
         parameters = {**parameters, "metric": seen.metric}
     if memory is not None:
         parameters = {**parameters, "memory": memory}
-    need = needs(seen, rule.method, parameters)
+    peak, least = _needed_bytes(seen, rule.method, parameters)
+    short: tuple[str, ...] = ()
+    if given is not None and least > given:
+        short = (
+            f"memory: {size_text(given)} given, but the method needs at least "
+            f"{size_text(least, up=True)}",
+        )
     reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []
     reasons += changes
@@ -131,16 +128,15 @@ def suggest(
         parameters=parameters,
         reasons=tuple(reasons),
         alternatives=rule.otherwise,
-        doubts=(*doubt_memory(seen, need), *doubts(seen)),
+        doubts=(*short, *doubts(seen)),
         rule=rule.name,
-        peak_bytes=need.peak,
+        peak_bytes=peak,
         seen=seen,
     )
     if is_graph or known.kind != "labels" or known.classes.size < 2:
         return made
     with threads(None), recorder.stage("labels held out"):
-        method = made.estimator()
-        method = method[-1] if isinstance(method, Pipeline) else method  # points are prepared
+        method = estimator_of(rule.method)(**parameters)  # the points are prepared already
         found = baseline(points, known.labels, method, random_state=rng)
     doubted = () if found is None or found.doubt is None else (found.doubt,)
     return replace(made, baseline=found, doubts=(*doubted, *made.doubts))
@@ -187,12 +183,11 @@ def _seen_points(
     with recorder.stage("looking at the side information"):
         comparison = Comparison(known, rng)
         side = replace(look_at_side(known), repeated=comparison.repeated(points))
-        steps, fitted, changes = NOT_CHANGED
-        if graph is None:
-            steps, fitted, changes = choose_columns(
-                points, X, coordinates, comparison, columns, numbers
-            )
-        if fitted is not None:
+        steps, changes = choose_columns(X, coordinates, columns, numbers)
+        if graph is not None:
+            steps, changes = Preparation(), ()
+        if not steps.is_nothing:
+            fitted = prepared(X, steps).fitted
             points, X = PreparedRows(points, fitted, None), fitted.transform(X)
         metric, why, agreement = choose_metric(points, coordinates, comparison)
         side = replace(side, agreement=agreement, compared=comparison.size)
@@ -213,7 +208,7 @@ def _seen_points(
     with recorder.stage("looking at the graph"):
         links = look_at_graph(own)
     count = _count(n, n_clusters, side, own, seed, recorder)
-    seen = _seen("points", (n, d, len(rows)), (metric, why), coordinates, links, side, count)
+    seen = Seen("points", n, d, len(rows), metric, why, coordinates, links, side, count)
     return replace(seen, preparation=steps, columns=columns), changes, points
 
 
@@ -228,27 +223,11 @@ def _seen_graph(
     seed = int(rng.integers(2**31))  # as clusterers draw theirs first: they count the same
     with recorder.stage("looking at the graph"):
         links = look_at_graph(data)
-        kind = kind_of_graph(data, links)
+        kind = kind_of_graph(data)
     with recorder.stage("looking at the side information"):
-        comparison = Comparison(known, rng)
-        side = replace(
-            look_at_side(known), agreement=comparison.with_graph(data), compared=comparison.size
-        )
+        side = look_at_side(known)
     count = _count(n, n_clusters, side, data, seed, recorder)
-    return _seen(kind, (n, 0, n), ("euclidean", ""), None, links, side, count)
-
-
-def _seen(
-    kind: str,
-    sizes: tuple[int, int, int],
-    metric: tuple[str, str],
-    coordinates: Coordinates | None,
-    links: Links,
-    known: Known,
-    count: Count,
-) -> Seen:
-    n, d, sampled = sizes
-    return Seen(kind, n, d, sampled, *metric, coordinates, links, known, count)
+    return Seen(kind, n, 0, n, "euclidean", "", None, links, side, count)
 
 
 def _count(
@@ -263,6 +242,24 @@ def _count(
         return Count(DEFAULT_CLUSTERS, "later")
     with recorder.stage("spectrum"):
         return count_of_graph(graph, seed)
+
+
+def _needed_bytes(seen: Seen, method: str, parameters: dict[str, Any]) -> tuple[int, int]:
+    """Bytes at the peak of a fit with all the memory it likes, and the least that works.
+
+    Counted as `mustlink plan` does, by what the estimator states, see `GraphEstimator.cost`.
+    """
+    estimator = estimator_of(method)(**parameters)
+    n, cost = seen.n, estimator.cost(seen.count.k)
+    if seen.kind != "points":
+        size = Size(n, 2 * seen.links.edges)
+        least = home_for(None, cost, Given(n, size.nnz)).least
+        return cost.of_given().peak(size, single=False, usual=True), least
+    k = min(estimator.n_neighbors, max(n - 1, 1))
+    size, given = Size(n, int(SYMMETRIC * n * k)), Given(n, 0, seen.d, k, n)
+    free = knn_plan(n, seen.d, k, None, held=given.points)
+    solving = given.points + cost.peak(size, single=False, usual=True)
+    return max(free.peak_bytes, solving), home_for(None, cost, given).least
 
 
 def _count_reason(seen: Seen, parameters: dict[str, Any]) -> list[str]:
@@ -284,17 +281,14 @@ SHELL = {
     "NCut": ("cluster", "ncut"),
     "CSP": ("cluster", "csp"),
     "SSSC": ("cluster", "sssc"),
-    "SpectralLearning": ("cluster", "sl"),
     "ConstrainedAP": ("cluster", "ap"),
     "FastGE": ("cluster", "fast-ge"),
-    "SSKK": ("cluster", "sskk"),
     "SRCP": ("cluster", "srcp"),
     "E2CP": ("cluster", "e2cp"),
     "CSCGFHF": ("cluster", "csc-gfhf"),
     "Poisson": ("propagate", "poisson"),
     "GFHF": ("propagate", "gfhf"),
     "LLGC": ("propagate", "llgc"),
-    "LELP": ("propagate", "lelp"),
 }
 _FLAGS = {
     "n_clusters": "-k",
@@ -330,11 +324,6 @@ class Suggestion:
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
 
     @property
-    def propagates(self) -> bool:
-        """Whether the method gives every node a class, from labels alone: `fit(X, y)`."""
-        return SHELL[self.method][0] == "propagate"
-
-    @property
     def preparation(self) -> Preparation:
         """What is to be done to the columns of the points before."""
         return self.seen.preparation
@@ -345,7 +334,7 @@ class Suggestion:
         Where columns are to be prepared, a pipeline of scikit-learn that does it before.
         """
         made = estimator_of(self.method)(**self.parameters)
-        steps = transformers(self.preparation)
+        steps = [one for one, _, _ in transformers(self.preparation)]
         return make_pipeline(*steps, made) if steps else made
 
     @property
@@ -353,16 +342,18 @@ class Suggestion:
         """Lines of Python that do it, to points `X` with labels `y` or constraints `known`."""
         values = [f"{name}={value!r}" for name, value in self.parameters.items()]
         model = f"ml.{self.method}({', '.join(values)})"
-        steps = transformer_code(self.preparation)
+        imports, steps = ["import mustlink as ml"], transformers(self.preparation)
         if steps:
-            model = f"make_pipeline({', '.join([*steps, model])})"
+            model = f"make_pipeline({', '.join([*(code for _, code, _ in steps), model])})"
+            own = {one for _, _, one in steps} | {"sklearn.pipeline import make_pipeline"}
+            imports += [f"from {one}" for one in sorted(own)]
         known = self.seen.known
         prefix = f"{self.method.lower()}__" if steps else ""
         sides = ["y"] if known.labelled and not (known.pairs or known.soft) else []
         if known.pairs or known.soft:
             sides = [f"{prefix}constraints=known"]
         last = f"model = {model}.fit({', '.join(['X', *sides])})"
-        return "\n".join([*imports(self.preparation), last])
+        return "\n".join([*imports, last])
 
     def __str__(self) -> str:
         """Reasons, doubts, and the code."""

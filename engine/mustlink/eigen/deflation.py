@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import grids_of, laplacian_of, smoothest
 from mustlink.errors import NumericalError
-from mustlink.graph.derived import Key
+from mustlink.graph.graph import Key
 from mustlink.linear.deflated_polynomial import DeflatedPolynomial, Smooth
 from mustlink.linear.direct_inverse import FEW, usual_preconditioner
 from mustlink.operators.protocol import Preconditioner

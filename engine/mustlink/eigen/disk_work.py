@@ -31,10 +31,10 @@ from mustlink.eigen.plain_solve import (
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import DISK, RowBasis
 from mustlink.errors import OutOfMemoryError
-from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph, Survey, block_of_rows, survey
+from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Preconditioner

@@ -26,8 +26,8 @@ from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowBasis
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows, redivided
-from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
+from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Observer, Recorder

@@ -21,9 +21,8 @@ from mustlink.eigen.plain_solve import (
 )
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
-from mustlink.graph.derived import Key
-from mustlink.graph.graph import Graph
-from mustlink.graph.order import cuthill_mckee
+from mustlink.graph.graph import Graph, Key
+from mustlink.graph.structure import cuthill_mckee
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
 from mustlink.linear.direct_inverse import FEW, DirectInverse, direct_bytes
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mustlink.eigen.nested_iteration import Grids
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL
-from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.structure import GraphLook
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.result import EigenResult

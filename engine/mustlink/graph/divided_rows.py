@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.order import cuthill_mckee
+from mustlink.graph.structure import cuthill_mckee
 from mustlink.space.division import Division
 from mustlink.space.ranks import Ranks
 

@@ -2,28 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_affinity
-from mustlink.check.arrays import as_csr, positive
+from mustlink.check import as_affinity, as_csr, positive
 from mustlink.errors import InputError
-from mustlink.graph.components import component_labels
-from mustlink.graph.derived import Derived
-from mustlink.graph.even_degrees import GraphLook, has_even_degrees
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import GraphLook, component_labels, fold
 
+Value = TypeVar("Value")
+AnyKey = TypeVar("AnyKey", bound="Key[Any]")
 _KERNEL = 0.5  # share of the pairs that are edges in a kernel
 _MANY = 1 << 20  # entries from which on a transpose takes longer than the compiler's import
 _FAR = 1e30  # largest weights beyond this, or below its inverse, are scaled
 _LOST = 2.0**-900  # share of the heaviest edge: 1/d² of such an edge is still finite
 _UNLIKE = 1e-12  # weights of rows that differ by more than this share
+
+
+@dataclass(frozen=True)
+class Key(Generic[Value]):
+    """What a result depends on beside the graph; a subclass is one kind of result.
+
+    `single` is the precision it is held in, None where there is none. `types` are the dataclasses
+    in a value, for a keeper that reads it back.
+    """
+
+    single: bool | None
+    types: ClassVar[tuple[type, ...]] = ()
+
+    def serves(self, asked: Self, value: Value) -> bool:
+        """Whether a value kept under this key is what a fresh computation of `asked` would be."""
+        return self == asked
+
+    def identity(self) -> Self:
+        """The part of the key that names a kept value; `serves` looks at the rest."""
+        return self
+
+
+class Derived:
+    """Results by key, of every kind the latest only: two of a kind would double the memory.
+
+    Only results of one precision are held: those of another are let go when one comes.
+    `origin` names the graph where results are kept on disk, None where they are not.
+    """
+
+    def __init__(self) -> None:
+        self.origin: str | None = None
+        self._kept: dict[type[Key[Any]], tuple[Key[Any], Any]] = {}
+        self._left_out: dict[type[Key[Any]], tuple[str, ...]] = {}
+
+    def find(self, asked: Key[Value]) -> Value | None:
+        """What was kept, if it is what a fresh computation would give."""
+        key, value = self._kept.get(type(asked), (None, None))
+        if key is None or not key.serves(asked, value):
+            return None
+        found: Value | None = value
+        return found
+
+    def left_out(self, kind: type[Key[Any]]) -> tuple[str, ...]:
+        """What a time limit left out of the value of a kind."""
+        return self._left_out.get(kind, ())
+
+    def put(self, key: Key[Value], value: Value, left_out: Sequence[str] = ()) -> None:
+        """Keep a value in place of the one of its kind, and what a time limit left out of it."""
+        if key.single is not None:
+            others = [k for k, _ in self._kept.values() if k.single not in (None, key.single)]
+            for other in others:
+                self.drop(type(other))
+        self._kept[type(key)], self._left_out[type(key)] = (key, value), tuple(left_out)
+
+    def drop(self, kind: type[Key[Any]]) -> None:
+        """Let the value of one kind go, before another is computed."""
+        self._kept.pop(kind, None)
+
+    def of(self, kind: type[AnyKey]) -> Iterator[tuple[AnyKey, Any]]:
+        """The key and value of a kind, if one is kept."""
+        for key, value in self._kept.values():
+            if isinstance(key, kind):
+                yield key, value
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +206,6 @@ class Graph:
         # Sums in single precision are off by 1e-7, and D^½1 would be no null vector of L̄.
         found[filled] = np.add.reduceat(W.data, W.indptr[:-1][filled], dtype=np.float64)
         return found
-
-    @cached_property
-    def has_even_degrees(self) -> bool:
-        """Whether all nodes with an edge have about as many, see `graph.even_degrees`."""
-        edges = np.diff(self.affinity.indptr)
-        return has_even_degrees(edges[edges > 0])
 
     def cluster_weights(self, clusters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
         """Weights between clusters (n,), -1 for none, and how many entries have them, (2, k, k)."""

@@ -34,9 +34,9 @@ from mustlink.check import numeric_array
 from mustlink.constraints import Constraints
 from mustlink.constraints.pairs import Floats, Ints, upper_entries
 from mustlink.errors import InputError
+from mustlink.graph.forms import unwrapped
 from mustlink.graph.graph import Graph
-from mustlink.graph.multiplicity import fold
-from mustlink.graph.network_objects import unwrapped
+from mustlink.graph.structure import fold
 from mustlink.observe import Recorder
 
 WORDS = ("auto", "equal")

@@ -1,4 +1,4 @@
-"""Neighbouring regions of a picture, joined one pair after the other."""
+"""Kernels of pictures: regions joined pair by pair, basins, grids of a mask, weights of edges."""
 
 from __future__ import annotations
 
@@ -281,3 +281,23 @@ def neighbours_among(
     columns: Numbers = np.empty(out.size, dtype=kind)
     _fill(work, number, at, both, X, lengths, 2 * sigma**2, ends, columns, out)
     return out, columns, ends
+
+
+# --- Weights of edges by the values at their two ends
+
+
+@loop()
+def _over_lengths(
+    data: Any, indices: Any, indptr: Any, f: Any, scale: Any, least: Any, out: Any
+) -> None:
+    for i in nb.prange(indptr.size - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            step = f[i] - f[indices[p]]
+            out[p] = scale * data[p] / np.sqrt(step * step + least * least)
+
+
+def over_lengths(W: Any, f: Floats, scale: float, least: float) -> Floats:
+    """Data of a CSR matrix, scale·w_ij / √((f_i − f_j)² + least²), in one pass."""
+    out = np.empty(W.data.size)
+    _over_lengths(out.size, W.data, W.indices, W.indptr, f, float(scale), float(least), out)
+    return out

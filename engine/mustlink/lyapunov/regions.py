@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.multiplicity import fold
 from mustlink.graph.row_buckets import EntryRuns
 from mustlink.graph.stored import RowBlock
+from mustlink.graph.structure import fold
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
 from mustlink.operators.edges import Edges

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.work import Work
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import fold
 from mustlink.kernels.diffused_columns import adjust
 from mustlink.kernels.spmm import disjoint_sum
 from mustlink.lyapunov.fields import NewEdges

@@ -25,7 +25,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import default_tolerance, is_small
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
-from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.labels import as_labels, encoded, n_classes_in
 from mustlink.linear.by_columns import done

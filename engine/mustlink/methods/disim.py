@@ -28,9 +28,8 @@ from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import bipartite_graph
-from mustlink.graph.multiplicity import as_sample_weight
-from mustlink.graph.network_objects import arcs_of
+from mustlink.graph.forms import arcs_of, bipartite_graph
+from mustlink.graph.structure import as_sample_weight
 from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.methods.csp import CSP
 from mustlink.methods.doubts import warn_if_broken, warn_of_sizes

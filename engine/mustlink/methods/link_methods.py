@@ -38,7 +38,7 @@ from mustlink.eigen.penalized import PenalizedProblem, PosteriorProblem, lost_va
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import fold
 from mustlink.methods.informed_clusterer import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian

@@ -23,8 +23,7 @@ from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
-from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, class_labels

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_points, check_choice
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.kernel_graphs import (
+from mustlink.graph.weights import (
     graph_of_connectivity,
     graph_of_distances,
     is_connectivity,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.components import renumber_by_size
+from mustlink.graph.structure import renumber_by_size
 from mustlink.neighbours.points_by_rows import Prepared, gather
 
 _WORK = 4e9  # cost of one round of bridge search, in multiplications

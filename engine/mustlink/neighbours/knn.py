@@ -19,9 +19,8 @@ from mustlink.check import (
 )
 from mustlink.cost.process_memory import give_back, parse_size
 from mustlink.errors import InputError
-from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
-from mustlink.graph.multiplicity import fold, multiplicity
+from mustlink.graph.structure import component_labels, fold
 from mustlink.graph.weights import (
     edge_weights,
     lean_affinity,
@@ -182,7 +181,7 @@ def knn_graph(
         info["all_equal"] = True
     if equal is None:
         return Graph(W, info)
-    counts = multiplicity(equal.counts)
+    counts = equal.counts.astype(np.float64)
     return Graph(fold(W, counts), info, counts, equal.nodes)
 
 

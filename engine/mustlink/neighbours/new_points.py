@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.multiplicity import fold
+from mustlink.graph.structure import fold
 from mustlink.graph.weights import edge_weights, local_scales
 from mustlink.neighbours.exact import nearest_points
 from mustlink.neighbours.points_by_rows import group_equal_rows, scaled_points

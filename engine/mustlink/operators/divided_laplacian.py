@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.graph.components import component_labels
+from mustlink.graph.structure import component_labels
 from mustlink.kernels.spmm import scaled
 from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
 from mustlink.operators.null_space import NullSpace

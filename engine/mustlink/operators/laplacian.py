@@ -14,9 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.components import component_labels, renumber_by_size
 from mustlink.graph.graph import Graph
-from mustlink.graph.order import cuthill_mckee
+from mustlink.graph.structure import component_labels, cuthill_mckee, renumber_by_size
 from mustlink.kernels.blocks import by_rows
 from mustlink.kernels.spmm import scaled, scaled_permutation
 from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized

@@ -1,4 +1,7 @@
-"""Attributes of a fitted estimator, each with what it must be where it comes from a file."""
+"""Attributes of a fitted estimator, each with what it must be where it comes from a file.
+
+What a model file says is believed only where the engine could have written it.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ from mustlink.selection.held_out import Choice
 
 Check = Callable[[str, Any, Graph], None]
 _MOST = 2**31  # of a seed, a count of columns or of names
+_MOST_NUMBERS = 1_000_000  # beyond the rows: clusters have numbers, of which new ones are made
 
 
 def check_attributes(estimator: GraphEstimator, found: Mapping[str, Any], graph: Graph) -> None:
@@ -36,7 +40,7 @@ def check_attributes(estimator: GraphEstimator, found: Mapping[str, Any], graph:
     refuse(not isinstance(found.get("report_"), Report), "report_")
     if isinstance(estimator, GraphClusterer):
         refuse("labels_" not in found, "labels_")
-        check_numbers("labels_", found["labels_"], graph.n_rows)
+        check_numbers("labels_", found["labels_"], graph)
     made = found.get("_calibrated")
     clusters = isinstance(estimator, GraphClusterer)
     refuse(isinstance(made, AnswerCalibration if clusters else Calibration), "_calibrated")
@@ -47,17 +51,38 @@ def check_attributes(estimator: GraphEstimator, found: Mapping[str, Any], graph:
         refuse(shape != (graph.n_rows, found["classes_"].size), "label_distributions_")
 
 
-def _rows(name: str, value: Any, graph: Graph) -> None:
-    check_rows(name, value, graph.n_rows)
+def damaged(what: str) -> InputError:
+    """The error where a model cannot be as mustlink writes it."""
+    return InputError(f"model: damaged: {what} cannot be as mustlink writes it; save it anew")
 
 
-def _numbers(name: str, value: Any, graph: Graph) -> None:
-    check_numbers(name, value, graph.n_rows)
+def refuse(is_wrong: bool, what: str) -> None:
+    """Raise InputError where something is wrong."""
+    if is_wrong:
+        raise damaged(what)
+
+
+def check_rows(name: str, value: Any, graph: Graph) -> None:
+    """Raise InputError unless an attribute has a finite row for each of the graph's."""
+    refuse(not isinstance(value, np.ndarray) or value.ndim < 1, name)
+    refuse(value.shape[0] != graph.n_rows, name)
+    if value.dtype.kind == "f":
+        refuse(not np.isfinite(value).all(), name)
+
+
+def check_numbers(name: str, value: Any, graph: Graph) -> None:
+    """Raise InputError unless integers (n,) can be numbers of clusters: -1, or not far beyond."""
+    check_rows(name, value, graph)
+    refuse(value.dtype != np.int64 or value.ndim != 1, name)
+    refuse(
+        bool(value.size) and not -1 <= value.min() <= value.max() < graph.n_rows + _MOST_NUMBERS,
+        name,
+    )
 
 
 def _weights(name: str, value: Any, graph: Graph) -> None:
     if value is not None:
-        check_rows(name, value, graph.n_rows)
+        check_rows(name, value, graph)
         refuse(value.ndim != 1 or value.dtype != np.float64 or bool((value < 0).any()), name)
 
 
@@ -93,8 +118,8 @@ def _prior(name: str, value: Any, graph: Graph) -> None:
     _either(GivenPrior)(name, value, graph)
     if value is not None:
         refuse(not isinstance(value.classes, np.ndarray) or value.classes.ndim != 1, name)
-        check_rows(name, value.values, graph.n_rows)
-        check_rows(name, value.belief, graph.n_rows)
+        check_rows(name, value.values, graph)
+        check_rows(name, value.belief, graph)
         Prior.of_rows(value.values, value.belief, graph.n_rows, value.classes.size)
 
 
@@ -102,7 +127,7 @@ def _scores(name: str, value: Any, graph: Graph) -> None:
     refuse(not isinstance(value, tuple) or len(value) != 2, name)
     scores, place = value
     refuse(not isinstance(scores, np.ndarray) or scores.ndim != 2, name)
-    check_rows(name, place, graph.n_rows)
+    check_rows(name, place, graph)
     refuse(place.dtype.kind != "i" or place.ndim != 1, name)
     refuse(not -1 <= place.min() <= place.max() < len(scores), name)
 
@@ -113,9 +138,9 @@ def _preparation(name: str, value: Any, graph: Graph) -> None:
         return
     d, own = value.n_features_in, [at for at, _ in value.categories]
     refuse(d < 1 or not all(0 <= at < d for at in own) or len(set(own)) < len(own), name)
-    for columns in (value.logged, value.dropped):
-        refuse(columns.dtype.kind != "i" or columns.ndim != 1, name)
-        refuse(columns.size > 0 and not 0 <= columns.min() <= columns.max() < d, name)
+    columns = value.dropped
+    refuse(columns.dtype.kind != "i" or columns.ndim != 1, name)
+    refuse(columns.size > 0 and not 0 <= columns.min() <= columns.max() < d, name)
     sized = [(value.fill, d), (value.centre, value.n_features_out)]
     for one, size in [*sized, (value.scale, value.n_features_out)]:
         refuse(one.shape not in ((0,), (size,)) or not np.isfinite(one).all(), name)
@@ -157,11 +182,11 @@ def _hierarchy(name: str, value: Any, graph: Graph) -> None:
         return
     refuse(not isinstance(value, tuple) or len(value) != 3, name)
     linkage, leaves, groups = value
-    check_numbers(name, leaves, graph.n_rows)
+    check_numbers(name, leaves, graph)
     refuse(not isinstance(groups, np.ndarray) or groups.dtype != np.int64, name)
     refuse(groups.ndim != 1 or groups.size == 0 or leaves.max() >= groups.size, name)
     _column(name, groups, graph)
-    refuse(not 0 <= groups.min() <= groups.max() < graph.n_rows + 1_000_000, name)
+    refuse(not 0 <= groups.min() <= groups.max() < graph.n_rows + _MOST_NUMBERS, name)
     refuse(not isinstance(linkage, np.ndarray) or linkage.shape != (groups.size - 1, 4), name)
     refuse(groups.size > 1 and not is_valid_linkage(linkage), name)
 
@@ -178,13 +203,13 @@ def check_csr(name: str, M: Any) -> None:
 
 
 _CHECKS: dict[str, Check] = {
-    "labels_": _rows,
-    "sending_labels_": _numbers,
-    "receiving_labels_": _numbers,
-    "embedding_": _rows,
-    "propagated_": _rows,
-    "label_distributions_": _rows,
-    "confidence_": _rows,
+    "labels_": check_rows,
+    "sending_labels_": check_numbers,
+    "receiving_labels_": check_numbers,
+    "embedding_": check_rows,
+    "propagated_": check_rows,
+    "label_distributions_": check_rows,
+    "confidence_": check_rows,
     "classes_": _column,
     "given_labels_": _column,
     "eigenvalues_": _column,
@@ -214,35 +239,3 @@ _CHECKS: dict[str, Check] = {
     "_F": _either(),
     "_hierarchy": _hierarchy,
 }
-
-
-# --- What a model file says is believed only where the engine could have written it
-
-
-_MOST_NUMBERS = 1_000_000  # beyond the rows: clusters have numbers, of which new ones are made
-
-
-def damaged(what: str) -> InputError:
-    """The error where a model cannot be as mustlink writes it."""
-    return InputError(f"model: damaged: {what} cannot be as mustlink writes it; save it anew")
-
-
-def refuse(is_wrong: bool, what: str) -> None:
-    """Raise InputError where something is wrong."""
-    if is_wrong:
-        raise damaged(what)
-
-
-def check_rows(name: str, value: Any, n: int) -> None:
-    """Raise InputError unless an attribute with a row for each of n is one: finite, in range."""
-    refuse(not isinstance(value, np.ndarray) or value.ndim < 1, name)
-    refuse(value.shape[0] != n, name)
-    if value.dtype.kind == "f":
-        refuse(not np.isfinite(value).all(), name)
-
-
-def check_numbers(name: str, value: Any, n: int) -> None:
-    """Raise InputError unless integers (n,) can be numbers of clusters: -1, or not far beyond n."""
-    check_rows(name, value, n)
-    refuse(value.dtype != np.int64 or value.ndim != 1, name)
-    refuse(bool(value.size) and not -1 <= value.min() <= value.max() < n + _MOST_NUMBERS, name)

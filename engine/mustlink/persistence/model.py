@@ -5,8 +5,8 @@ A tree may come from anywhere: whatever indexes an array in the engine is checke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,38 +16,47 @@ from mustlink.check import as_affinity, as_points
 from mustlink.constraints import Constraints
 from mustlink.constraints.given import Given
 from mustlink.constraints.label_groups import SoftLabels
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
+from mustlink.graph.graph import Derived
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.observe import StageRecord
-from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior
-from mustlink.result import Report
+from mustlink.result import Convergence, EigenResult, Report
 from mustlink.rounding.memberships import Trust
 from mustlink.rounding.merge_tree import Hierarchy
 from mustlink.scores.reliability import Reliability
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import Choice
 from mustlink.state import found_by_fit
+from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import digest
+from mustlink.workspace.workspace import RegularizedKey
 
+_BASIS = ("whole", "values", "residuals", "n_ties")
 VERSION = 1  # raised when a tree is written that an older reader would take wrongly
 _WIDE = 512  # bytes of a name; of wider ones an array has references
 RECORDS: tuple[type, ...] = (
-    *derived.RECORDS,
     Adjustment,
     AnswerCalibration,
+    BasisKey,
     Calibration,
+    CarriedKey,
     Choice,
+    Convergence,
+    EigenResult,
     Fitted,
     Given,
     NewEdges,
+    PairsKey,
     Reliability,
     Report,
     SoftLabels,
@@ -78,11 +87,11 @@ def state_of(
             "save: the graph of this fit is on disk, and a model holds it in memory; fit in "
             "memory, or let mustlink cluster or propagate write the answers"
         )
-    given = set(estimator.get_params())
+    params = estimator.get_params(deep=False)
     state = {
         name: _out(value)
         for name, value in vars(estimator).items()
-        if name not in given and name not in _PASSING | {"graph_", "_points"}
+        if name not in params and name not in _PASSING | {"graph_", "_points"}
     }
     if "_F" in state:
         state["_F"] = None  # made when it is asked for
@@ -98,10 +107,10 @@ def state_of(
     return {
         "version": VERSION,
         "class": type(estimator).__name__,
-        "parameters": {name: _parameter(name, value) for name, value in _asked(estimator)},
+        "parameters": {name: _parameter(name, params[name]) for name in sorted(params)},
         "state": state,
         "graph": _graph_out(graph, data=data),
-        "derived": derived.derived_state(graph),
+        "derived": _derived_out(graph),
         "points": None if told is None else _points_out(told, data=data),
     }
 
@@ -131,7 +140,10 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     graph = _graph_in(tree.get("graph"), data)
     estimator.graph_ = graph
     found = {name: _in(value) for name, value in state.items()}
-    found["_names"] = _pairs(found.get("_names"))
+    names = found.get("_names")  # of clusters by number: pairs, as JSON's keys are text
+    fine = isinstance(names, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in names)
+    refuse(not fine, "names of clusters")
+    found["_names"] = dict(names)
     check_attributes(estimator, found, graph)
     for attribute, value in found.items():
         setattr(estimator, attribute, value)
@@ -140,21 +152,10 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     if found.get("_hierarchy") is not None:
         linkage, leaves, groups = found["_hierarchy"]
         estimator._hierarchy = Hierarchy(linkage, leaves, groups, estimator.labels_)
-    derived.restore_derived(graph, tree.get("derived"))
+    _restore_derived(graph, tree.get("derived"))
     estimator._points = _points_in(tree.get("points"), data, graph)
     found_by_fit(estimator, *found, "graph_", "_points")
     return estimator
-
-
-def _pairs(names: Any) -> dict[Any, Any]:
-    """Numbers and names of clusters, which are pairs in the file: JSON's keys are text."""
-    fine = isinstance(names, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in names)
-    refuse(not fine, "names of clusters")
-    return dict(names)
-
-
-def _asked(estimator: Any) -> list[tuple[str, Any]]:
-    return sorted(estimator.get_params(deep=False).items())
 
 
 def _parameter(name: str, value: Any) -> Any:
@@ -306,3 +307,84 @@ def _points_in(tree: Any, data: Any, graph: Graph) -> Any:
         refuse(tree.ndim != 2 or tree.dtype.kind != "f" or len(tree) != graph.n_rows, "its points")
         return as_points(tree, "model: its points")
     return tree
+
+
+# --- What was derived from a graph: order, and vectors that took long
+#
+# Laplacians and grids are made again: that is quick, and the same bits.
+
+
+def _derived_out(graph: Graph) -> list[dict[str, Any]]:
+    """Results kept with a graph, those of degrees that were regularised with their τ."""
+    found = list(_of(graph.derived, 0.0))
+    for key, derived in graph.derived.of(RegularizedKey):
+        found += _of(derived, key.tau)
+    return found
+
+
+def _of(derived: Derived, tau: float) -> Iterator[dict[str, Any]]:
+    for _, order in derived.of(OrderKey):
+        yield {"tau": tau, "order": order}
+    for key, pairs in derived.of(PairsKey):
+        yield {"tau": tau, "key": key, "pairs": pairs}
+    for kind in (BasisKey, CarriedKey):
+        for one, basis in derived.of(kind):
+            yield {"tau": tau, "key": one} | {name: getattr(basis, name) for name in _BASIS}
+
+
+def _restore_derived(graph: Graph, entries: Any) -> None:
+    """Put what `_derived_out` told back to the graph; raises InputError for what cannot be so."""
+    refuse(not isinstance(entries, list), "what was derived from the graph")
+    by_tau = sorted((one for one in entries if isinstance(one, dict)), key=_tau)
+    refuse(len(by_tau) != len(entries), "what was derived from the graph")
+    for one in by_tau:
+        if "order" in one:
+            _put_order(graph, one["order"])
+    for one in by_tau:
+        if "order" not in one:
+            _put_vectors(Workspace(graph, tau=_tau(one)), one)
+
+
+def _tau(entry: dict[str, Any]) -> float:
+    tau = entry.get("tau")
+    if not isinstance(tau, int | float) or not 0 <= tau < np.inf:
+        raise damaged("what was derived from the graph")
+    return float(tau)
+
+
+def _put_order(graph: Graph, order: Any) -> None:
+    n = graph.n_nodes
+    is_one = isinstance(order, np.ndarray) and order.shape == (n,) and order.dtype == np.int64
+    refuse(not is_one or not np.array_equal(np.sort(order), np.arange(n)), "the order of the nodes")
+    graph.derived.put(OrderKey(None), order)
+
+
+def _put_vectors(work: Workspace, entry: dict[str, Any]) -> None:
+    key = entry.get("key")
+    kind = PairsKey if "pairs" in entry else (BasisKey, CarriedKey)
+    refuse(not isinstance(key, kind), "its eigenvectors")
+    assert isinstance(key, PairsKey | BasisKey)
+    laplacian = laplacian_of(Workspace(work.graph, tau=work.tau, single=bool(key.single)))
+    m = laplacian.size
+    if isinstance(key, PairsKey):
+        pairs = entry["pairs"]
+        refuse(not isinstance(pairs, EigenResult), "its eigenvectors")
+        _check_block(pairs.values, pairs.vectors, m, 0)
+        work.derived.put(key, pairs)
+        return
+    whole, values, residuals, n_ties = (cast(Any, entry.get(name)) for name in _BASIS)
+    _check_block(values, whole, m, 1)
+    refuse(not isinstance(residuals, np.ndarray) or residuals.shape > values.shape, "its basis")
+    refuse(not isinstance(n_ties, int) or not 0 <= n_ties <= values.size, "its basis")
+    plain = laplacian_of(Workspace(work.graph, single=bool(key.single)))
+    work.derived.put(key, SmoothBasis(plain, whole, values, residuals, n_ties))
+
+
+def _check_block(values: Any, vectors: Any, m: int, more: int) -> None:
+    """Values (p,) and vectors (m, p + more) that are numbers."""
+    arrays = isinstance(values, np.ndarray) and isinstance(vectors, np.ndarray)
+    refuse(not arrays, "its eigenvectors")
+    refuse(values.dtype != np.float64 or vectors.dtype.kind != "f", "its eigenvectors")
+    refuse(vectors.ndim != 2 or values.ndim != 1, "its eigenvectors")
+    refuse(vectors.shape != (m, values.size + more), "its eigenvectors")
+    refuse(not np.isfinite(values).all() or not np.isfinite(vectors).all(), "its eigenvectors")

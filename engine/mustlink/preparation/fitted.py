@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.preparation.request import (
-    ALL,
-    AUTO,
     Preparation,
-    column_numbers,
     column_title,
     listed,
 )
@@ -24,14 +21,13 @@ from mustlink.preparation.survey import (
     as_doubles,
     blocks,
     look,
-    spans_orders,
     without,
 )
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """z = (x' − centre)/scale, x' being x filled, log(1 + x) in some columns, others one-hot.
+    """z = (x' − centre)/scale, x' being x filled, some columns one-hot.
 
     Columns of z: for every column of `categories`, in this order, one a value; then all others in
     theirs (as scikit-learn's ColumnTransformer has them). A value that was not seen is 0 in all
@@ -41,7 +37,6 @@ class Fitted:
 
     n_features_in: int
     fill: Floats
-    logged: NDArray[np.intp]
     categories: tuple[tuple[int, Floats], ...]
     centre: Floats
     scale: Floats
@@ -86,9 +81,6 @@ class Fitted:
                 row = int(gap.any(axis=1).argmax())
                 raise InputError(f"points: NaN in row {row}; nothing was fitted to fill it")
             X = np.where(gap, self.fill, X)
-        if self.logged.size:
-            X = X.copy()
-            X[:, self.logged] = self._logarithms(X[:, self.logged])
         if self._elsewhere:
             own = [X[:, [at]] == values for at, values in self.categories]
             rest = np.delete(X, self._elsewhere, axis=1)
@@ -100,7 +92,6 @@ class Fitted:
         return {
             "n_features_in": self.n_features_in,
             "fill": self.fill.tolist(),
-            "log": self.logged.tolist(),
             "one_hot": [[at, values.tolist()] for at, values in self.categories],
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
@@ -111,21 +102,15 @@ class Fitted:
     def of(cls, told: Mapping[str, Any]) -> Fitted:
         """What `to_dict` told; raises InputError for anything else."""
         try:
+            if told.get("log"):
+                raise ValueError("an older version took logarithms")
             arrays = [np.array(told[k], dtype=np.float64) for k in ("fill", "centre", "scale")]
             own = tuple((int(at), np.array(v, dtype=np.float64)) for at, v in told["one_hot"])
-            logged, dropped = (
-                np.array(columns, dtype=np.intp) for columns in (told["log"], told.get("drop", ()))
-            )
+            dropped = np.array(told.get("drop", ()), dtype=np.intp)
             d, (fill, centre, scale) = int(told["n_features_in"]), arrays
-            return cls(d, fill, logged, own, centre, scale, dropped=dropped)
+            return cls(d, fill, own, centre, scale, dropped=dropped)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"preparation: damaged ({error}); run it again") from None
-
-    def _logarithms(self, X: Floats) -> Floats:
-        if X.min(initial=0.0) < 0:
-            at = self.logged[int((X < 0).any(axis=0).argmax())]
-            raise InputError(f"log: column {at} has values below 0; leave it out")
-        return np.log1p(X)
 
 
 def fit(
@@ -143,17 +128,12 @@ def fit(
     found = Fitted(
         d,
         _fill(asked, survey),
-        _logged(asked, survey, names, d),
         survey.categories,
         np.empty(0),
         np.empty(0),
         notes=tuple(_notes(asked, survey, names)),
         dropped=survey.dropped,
     )
-    if found.logged.size or asked.log == (AUTO,):
-        told = listed(found.logged.tolist(), names)
-        words = f"log: log(1 + x) of columns {told}" if told else "log: no column spans orders"
-        found = replace(found, notes=(*found.notes, words))
     if asked.standardize is None:
         return found
     from sklearn.preprocessing import RobustScaler, StandardScaler  # a second of every start
@@ -211,24 +191,6 @@ def _fill(asked: Preparation, survey: Survey) -> Floats:
         often = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
         fill[codes] = often.fit(survey.sample[:, codes]).statistics_
     return fill
-
-
-def _logged(asked: Preparation, survey: Survey, names: Sequence[str], d: int) -> NDArray[np.intp]:
-    codes = [*(at for at, _ in survey.categories), *survey.dropped.tolist()]
-    if asked.log == (AUTO,) and AUTO not in names:
-        wide = spans_orders(survey.sample)
-        return np.array([a for a in wide if survey.low[a] >= 0 and a not in codes], dtype=np.intp)
-    if asked.log == (ALL,) and ALL not in names:
-        found = tuple(at for at in range(d) if at not in codes)
-    else:
-        found = column_numbers(asked.log, names, d, "log")
-    for at in found:
-        if survey.low[at] < 0:
-            raise InputError(
-                f"log: {column_title(at, names)} has values below 0, down to {survey.low[at]:g}; "
-                "leave it out"
-            )
-    return np.array(found, dtype=np.intp)
 
 
 def _notes(asked: Preparation, survey: Survey, names: Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ from mustlink.errors import InputError
 
 STANDARDIZE = ("standard", "robust")
 IMPUTE = ("mean", "median", "most_frequent")
-AUTO, ALL = "auto", "all"  # of --log: columns that span orders, all columns
 
 
 @dataclass(frozen=True)
@@ -21,15 +20,12 @@ class Preparation:
 
     The columns of `drop` are left out, whatever is in them; others keep their numbers.
     Rows with missing values (NaN) are left out (`drop_missing`) or filled with the mean, median or
-    most frequent value of the column (`impute`). x becomes log(1 + x) in the columns of `log`:
-    names, ("all",), or ("auto",), those that are not negative and span orders of magnitude. Every
-    column of `one_hot` becomes one column of 0 and 1 per value. At last all columns are divided by
-    their standard deviation about the mean (`standardize="standard"`), or by the distance of their
-    quartiles about the median ("robust").
+    most frequent value of the column (`impute`). Every column of `one_hot` becomes one column of 0
+    and 1 per value. At last all columns are divided by their standard deviation about the mean
+    (`standardize="standard"`), or by the distance of their quartiles about the median ("robust").
     """
 
     standardize: str | None = None
-    log: tuple[str | int, ...] = ()
     one_hot: tuple[str | int, ...] = ()
     impute: str | None = None
     drop_missing: bool = False
@@ -45,10 +41,9 @@ class Preparation:
             check_choice(self.impute, IMPUTE, "impute")
             if self.drop_missing:
                 raise InputError("drop_missing: leaves out what impute would fill; give one")
-        for one, two in (("log", "one_hot"), ("log", "drop"), ("one_hot", "drop")):
-            both = set(getattr(self, one)) & set(getattr(self, two))
-            if both:
-                raise InputError(f"{one}: column {both.pop()!r} is also in {two}; give it once")
+        both = set(self.one_hot) & set(self.drop)
+        if both:
+            raise InputError(f"one_hot: column {both.pop()!r} is also in drop; give it once")
 
     @property
     def is_nothing(self) -> bool:
@@ -68,7 +63,6 @@ class Preparation:
                 ("drop", ",".join(map(str, self.drop))),
                 ("impute", self.impute == "mean" or self.impute),
                 ("drop_missing", self.drop_missing),
-                ("log", self.log == (AUTO,) or ",".join(map(str, self.log))),
                 ("one_hot", ",".join(map(str, self.one_hot))),
                 ("standardize", self.standardize == "standard" or self.standardize),
             )

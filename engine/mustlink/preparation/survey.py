@@ -25,7 +25,6 @@ SAMPLE = 100_000  # rows that quantiles are taken of
 _SAMPLE_ENTRIES = 1 << 22  # fewer rows of very many columns
 MOST_CATEGORIES = 1000
 _FIRST = 100  # values of a column that the sample may miss
-_ORDERS = 100.0  # times the median of the values above 0
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,7 @@ def look(
     missing, mean, there = np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d)
     kept, sample, empty = [], [], np.ones(d, dtype=bool)
     first, held = np.full((_FIRST, d), np.nan), np.zeros(d, dtype=np.intp)
+    gapped, first_gap = 0, (-1, -1)  # rows with a missing value, and place of the first of these
     for start, raw in blocks(points):
         read = without(raw, dropped)
         _refuse_infinite(read, start, where, names)
@@ -101,6 +101,10 @@ def look(
             kept.append(rows)
         gap = np.isnan(block)
         missing += gap.sum(axis=0)
+        wanting = np.flatnonzero(gap.any(axis=1))
+        if wanting.size and not gapped:
+            first_gap = int(rows[wanting[0]]), int(gap[wanting[0]].argmax())
+        gapped += wanting.size
         if len(block):
             low = np.fmin(low, np.fmin.reduce(block, axis=0))
             high = np.fmax(high, np.fmax.reduce(block, axis=0))
@@ -118,7 +122,8 @@ def look(
         cure = _cure(empty, names).removeprefix("; ")
         raise InputError(f"{where}: every row has a missing value; {cure or 'fill them: --impute'}")
     if missing.any() and asked.impute is None:
-        raise missing_values(points, where, names, dropped)
+        columns_of = int(np.count_nonzero(missing))
+        raise missing_error(where, gapped, first_gap, columns_of, missing == n, names)
     found_sample = np.concatenate(sample) if sample else np.empty((0, d))
     missed = np.isnan(found_sample).all(axis=0)  # of no rows, too
     if not len(found_sample):
@@ -157,38 +162,8 @@ def without(rows: Any, columns: Sequence[int] | NDArray[np.intp]) -> Any:
     return rows
 
 
-def spans_orders(sample: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Columns (of rows (m, d), NaN allowed) without negative values whose largest is 100 at least,
-    and 100 times the median of those above 0.
-    """
-    found = []
-    for at in range(sample.shape[1]):
-        x = sample[~np.isnan(sample[:, at]), at]
-        most = x.max(initial=0.0)
-        if x.min(initial=0.0) >= 0 and most >= _ORDERS:
-            found += [at] if most >= _ORDERS * np.median(x[x > 0]) else []
-    return np.array(found, dtype=np.intp)
-
-
 class MissingValuesError(InputError):
     """Rows with NaN that nothing was asked to be done to."""
-
-
-def missing_values(
-    points: Any, where: str, names: Sequence[str], dropped: NDArray[np.intp]
-) -> InputError:
-    """The error of rows with NaN: how many, the first one, what to do. Reads everything."""
-    count, first, columns = 0, (-1, -1), np.zeros(points.shape[1], dtype=bool)
-    empty = ~columns
-    for start, block in blocks(points):
-        gap = np.isnan(without(block, dropped))
-        rows = np.flatnonzero(gap.any(axis=1))
-        if rows.size and count == 0:
-            first = (start + int(rows[0]), int(gap[rows[0]].argmax()))
-        count += rows.size
-        columns |= gap.any(axis=0)
-        empty &= gap.all(axis=0)
-    return missing_error(where, count, first, int(columns.sum()), empty, names)
 
 
 def missing_error(

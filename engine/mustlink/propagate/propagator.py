@@ -31,7 +31,7 @@ from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, class_labels, encoded, labels_of_nodes, named

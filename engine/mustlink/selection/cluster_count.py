@@ -19,8 +19,8 @@ from mustlink.cost.method_cost import MOST_COUNTED, Size, eigenvectors
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.derived import Key
-from mustlink.graph.even_degrees import has_even_degrees
+from mustlink.graph.graph import Key
+from mustlink.graph.structure import has_even_degrees
 from mustlink.operators.laplacian import Block
 from mustlink.rounding.assign import kmeans, transform
 from mustlink.scores import network_scores

@@ -21,7 +21,7 @@ from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regulariz
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
-from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.structure import GraphLook
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.rounding.assign import assign, clusters_of, cut_vector, label_centers, transform
@@ -380,8 +380,8 @@ class Request:
         asked = self.solving.solver
         if not self.in_memory or asked != "auto" or tol is not None or self.is_small:
             return asked
-        made = if_of_points(self.look.info)
-        return asked if made or self.work.graph.has_even_degrees else "chebyshev"
+        even = if_of_points(self.look.info) or self.look.even[0]
+        return asked if even else "chebyshev"
 
     @property
     def rough(self) -> Solving:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.errors import InputError, NumericalError
-from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.structure import GraphLook
 from mustlink.scores.cuts import ClusterSums
 from mustlink.space import Block, Space
 

@@ -10,8 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.derived import Derived, Key
-from mustlink.graph.graph import Graph
+from mustlink.graph.graph import Derived, Graph, Key
 from mustlink.observe import Recorder
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace.shelf import Keeper, Shelf

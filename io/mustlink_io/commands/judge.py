@@ -73,12 +73,6 @@ def show_suggestion(result: Mapping[str, Any]) -> None:
         ],
     )
     click.echo(f"\n{result['command']}")
-    found = result["baseline"]
-    if found is not None and found["instead"] is not None:
-        why = "answers more" if found["better"] else "answers as many, clusters being round"
-        click.echo(f"\nor, in Python, {found['instead']}, which {why}:")
-        for line in found["lines"]:
-            click.echo(f"  {line}")
 
 
 def _data(seen: Mapping[str, Any]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from mustlink.preparation.request import ALL, AUTO, IMPUTE, STANDARDIZE
+from mustlink.preparation.request import IMPUTE, STANDARDIZE
 from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
@@ -377,16 +376,15 @@ def method_help(methods: Mapping[str, Method]) -> str:
 
 # ------------------------------------------------------------------ that prepare columns
 
-_NUMBERS = re.compile(r"\d+(,\d+)*")
 # What an option stands for without a value, and the words that it takes from behind a blank.
-_USUAL = {"--standardize": STANDARDIZE, "--log": (AUTO, ALL), "--impute": IMPUTE}
+_USUAL = {"--standardize": STANDARDIZE, "--impute": IMPUTE}
 
 
 class PreparingCommand(click.Command):
-    """A command with `--standardize`, `--log` and `--impute`, alone or as `--standardize=robust`.
+    """A command with `--standardize` and `--impute`, alone or as `--standardize=robust`.
 
-    The word behind one of them is its value only if it is one that it knows, or numbers of columns:
-    in `--standardize points.h5` the file is DATA.
+    The word behind one of them is its value only if it is one that it knows: in
+    `--standardize points.h5` the file is DATA.
     """
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
@@ -404,8 +402,7 @@ def _joined(args: list[str]) -> list[str]:
         if word not in _USUAL:
             found.append(word)
             continue
-        numbers = word == "--log" and _NUMBERS.fullmatch(behind)
-        if behind in _USUAL[word] or numbers:
+        if behind in _USUAL[word]:
             next(words)
         else:
             behind = _USUAL[word][0]
@@ -438,9 +435,6 @@ COLUMN_STEPS = (
     _option("--impute", type=click.Choice(IMPUTE),
         help="Fill missing values (NaN, empty cells) by column; default mean, of one-hot columns "
         "the most frequent value."),
-    _option("--log", callback=_columns, multiple=True, metavar="[=COLUMNS]",
-        help="log(1 + x) of columns that are not negative and span orders; or =all, or of those "
-        "named, as --log=bytes,4 (numbers from 0)."),
     click.option("--one-hot", callback=_columns, multiple=True, metavar="COLUMNS",
         help="As port,2: one column of 0 and 1 for every value of these, which may be text."),
     _option("--standardize", type=click.Choice(STANDARDIZE),

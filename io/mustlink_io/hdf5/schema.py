@@ -239,7 +239,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
         (
             _text(
                 "/@preparation",
-                "what fills cells, which columns are logarithms, categories, centre and scale "
+                "what fills cells, categories, centre and scale "
                 "(`mustlink.preparation.Fitted`): JSON object",
             ),
         ),

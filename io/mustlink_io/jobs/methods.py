@@ -141,7 +141,7 @@ def running_in(home: str, methods: Mapping[str, Method]) -> list[str]:
     return [name for name, one in methods.items() if one.runs_in(home)]
 
 
-PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing", "drop")
+PREPARING = ("standardize", "one_hot", "impute", "drop_missing", "drop")
 
 
 def steps_of(given: dict[str, Any]) -> Preparation:

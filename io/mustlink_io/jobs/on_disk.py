@@ -18,7 +18,7 @@ from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.cost.process_memory import size_text
 from mustlink.eigen.work import DISK
 from mustlink.errors import AtHomeOnlyError, InputError
-from mustlink.graph.even_degrees import has_even_degrees
+from mustlink.graph.structure import has_even_degrees
 from mustlink.neighbours.points_by_rows import count_distinct
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
@@ -68,7 +68,7 @@ def shape_of(
     place = formats.parse(text)
     store.check_readable(place.path)
     size = place.path.stat().st_size
-    counted = replace(steps, standardize=None, log=())
+    counted = replace(steps, standardize=None)
     if steps.one_hot or steps.drop_missing or steps.drop:
         found = formats.load(text, lazy_above=0, steps=counted, apart=apart).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)

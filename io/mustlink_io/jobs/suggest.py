@@ -157,10 +157,8 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.Data) 
         plain = loaded.columns.count(name) == 1 and name == name.strip() and "," not in name
         return name if plain and name else place
 
-    log = tuple(called(at) for at in steps.log)
-    one_hot = (*before.one_hot, *(called(at) for at in steps.one_hot))
     drop = (*before.drop, *(called(at) for at in steps.drop))
-    return replace(steps, log=log, one_hot=one_hot, impute=before.impute, drop=drop)
+    return replace(steps, one_hot=before.one_hot, impute=before.impute, drop=drop)
 
 
 def _reasons(before: Preparation) -> list[str]:

@@ -22,9 +22,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.graph.components import component_labels
 from mustlink.graph.row_buckets import RowBuckets
 from mustlink.graph.stored import RowBlock, StoredGraph
+from mustlink.graph.structure import component_labels
 from mustlink.kernels import aggregated_matrix as aggregates
 from mustlink.kernels.aggregated_matrix import heaviest_links
 from mustlink.kernels.spmm import scaled

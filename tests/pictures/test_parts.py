@@ -6,7 +6,7 @@ from scipy import ndimage
 
 import oracles
 from mustlink.kernels.region_merging import borders, flood, merged, minima
-from mustlink.regions.region_cut import (
+from mustlink.pictures.region_cut import (
     Merging,
     colour_words,
     histogram_jump,
@@ -141,7 +141,7 @@ def test_words_tell_colours_and_textures_apart():
 
 
 def test_no_picture_has_too_many_small_regions(monkeypatch):
-    monkeypatch.setattr("mustlink.regions.region_cut._MOST", 20)
+    monkeypatch.setattr("mustlink.pictures.region_cut._MOST", 20)
     edges = np.random.default_rng(0).random((80, 90))
     regions, n = small_regions(edges)
     assert n <= 20

@@ -1,4 +1,4 @@
-"""What all embeddings share: input, coordinates back to the caller's rows, new points, a report."""
+"""Embeddings: points or nodes to a few coordinates; label propagation without labels."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ from mustlink.result import Convergence, EigenResult, Report
 from mustlink.state import fits
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
-
-SOLVERS = ("auto", "dense", "shift-invert", "lobpcg")
 
 
 @dataclass(eq=False, repr=False)
@@ -204,11 +202,37 @@ class LaplacianEigenmaps(GraphEmbedding):
         return replace(found, vectors=F)
 
 
+class FormedEnergy(Energy, Protocol):
+    """An energy that can be written down."""
+
+    def matrix(self) -> sp.csr_matrix:
+        """M (m, m)."""
+
+
+class EmbeddingOfFits(GraphEmbedding):
+    """Base of embeddings by local fits: eigenvectors of the form M that the fits make."""
+
+    _solvers: ClassVar[tuple[str, ...]] = ("auto", "dense", "shift-invert", "lobpcg")
+
+    @abstractmethod
+    def _energy(
+        self, points: Any, laplacian: NormalizedLaplacian, recorder: Recorder
+    ) -> FormedEnergy:
+        """M of the fits of points (m, D) in working order."""
+
+    def _embed(
+        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
+    ) -> EigenResult:
+        points = located(points, self.metric)
+        energy = self._energy(points, laplacian, work.recorder)
+        return smoothest_of_fits(work, laplacian, energy, points, self, seed)
+
+
 # --- Locally linear embedding, LLE (Roweis & Saul 2000; AB09 §5.1): what LLELP is without labels
 
 
 @dataclass(eq=False, repr=False)
-class LLE(GraphEmbedding):
+class LLE(EmbeddingOfFits):
     """min ‖(I − W)f‖², f ⟂ 1, ‖f‖² = n (AB09 eq. 31, 32): eigenvectors of M = (I − W)ᵀ(I − W).
 
     W reconstructs every point from its neighbours with the least error, rows summing to 1. The
@@ -230,26 +254,22 @@ class LLE(GraphEmbedding):
     _: KW_ONLY
     reg: float = 1e-3
 
-    _solvers: ClassVar[tuple[str, ...]] = SOLVERS
-
     def _check(self) -> None:
         super()._check()
         check_positive(self.reg, "reg")
 
-    def _embed(
-        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
-    ) -> EigenResult:
-        points, k = located(points, self.metric), int(self.n_neighbors)
-        energy = reconstruction_energy(points, laplacian, k, float(self.reg), work.recorder)
-        finding = Finding(int(self.n_components), self.solver, self.tol, int(self.max_iter), seed)
-        return smoothest_of_fits(work, laplacian, energy, points, finding)
+    def _energy(
+        self, points: Any, laplacian: NormalizedLaplacian, recorder: Recorder
+    ) -> FormedEnergy:
+        k, ridge = int(self.n_neighbors), float(self.reg)
+        return reconstruction_energy(points, laplacian, k, ridge, recorder)
 
 
 # --- Local tangent space alignment, LTSA (Zhang & Zha 2004; AB09 §5.1): LTSALP without labels
 
 
 @dataclass(eq=False, repr=False)
-class LTSA(GraphEmbedding):
+class LTSA(EmbeddingOfFits):
     """min Σ_i ‖(I − G_iG_iᵀ)f_i‖², f ⟂ 1, ‖f‖² = n (AB09 eq. 35): the least that bends tangents.
 
     f_i are the values on point i and its neighbours, G_i = [1/√(k+1), g_1 … g_d] the constant and
@@ -263,20 +283,15 @@ class LTSA(GraphEmbedding):
     `method="ltsa"` leaves it out. Needs points. Cost as of `LLE`.
     """
 
-    _solvers: ClassVar[tuple[str, ...]] = SOLVERS
-
     def _check(self) -> None:
         super()._check()
         check_directions(self.n_components, self.n_neighbors)
 
-    def _embed(
-        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
-    ) -> EigenResult:
-        points, k = located(points, self.metric), int(self.n_neighbors)
-        d = int(self.n_components)
-        energy = alignment_energy(points, laplacian, k, d, work.recorder)
-        finding = Finding(d, self.solver, self.tol, int(self.max_iter), seed)
-        return smoothest_of_fits(work, laplacian, energy, points, finding)
+    def _energy(
+        self, points: Any, laplacian: NormalizedLaplacian, recorder: Recorder
+    ) -> FormedEnergy:
+        k, d = int(self.n_neighbors), int(self.n_components)
+        return alignment_energy(points, laplacian, k, d, recorder)
 
 
 # --- The smoothest vectors of a form that fits neighbourhoods: eigenvectors of LLE's and LTSA's
@@ -288,30 +303,13 @@ _WIDE = 1000  # columns of points from which no axes are looked for
 _STEPS = 20  # of the power method, for ‖M‖
 
 
-class FormedEnergy(Energy, Protocol):
-    """An energy that can be written down."""
-
-    def matrix(self) -> sp.csr_matrix:
-        """M (m, m)."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """How many coordinates, by which solver, to which tolerance, in how many steps."""
-
-    count: int
-    solver: str
-    tol: float | None
-    max_iter: int
-    seed: int
-
-
 def smoothest_of_fits(
     work: Workspace,
     laplacian: NormalizedLaplacian,
     energy: FormedEnergy,
     points: NDArray[np.floating[Any]],
-    how: Finding,
+    how: GraphEmbedding,
+    seed: int,
 ) -> EigenResult:
     """Coordinates F (m, d), least fᵀMf, Σ c_i f_i = 0 on every component, Σ c_i f_i² = Σ c_i.
 
@@ -329,11 +327,11 @@ def smoothest_of_fits(
     found: EigenResult | None = None
     with work.recorder.stage("eigenvectors of the fits"):
         if matrix is not None and dense:
-            found = _dense(matrix, null, how.count)
+            found = _dense(matrix, null, int(how.n_components))
         elif matrix is not None and (solver == "shift-invert" or _fits(work, matrix)):
-            found = _factored(work, matrix, null, how)
+            found = _factored(work, matrix, null, how, seed)
     if found is None:
-        found = _iterated(work, laplacian, energy, points, null, how)
+        found = _iterated(work, laplacian, energy, points, null, how, seed)
     U = signed(laplacian, found.vectors)
     return replace(found, vectors=U / root[:, None] * np.sqrt(laplacian.copies.sum()))
 
@@ -363,13 +361,13 @@ def _fits(work: Workspace, matrix: sp.csr_matrix) -> bool:
 
 
 def _factored(
-    work: Workspace, matrix: sp.csr_matrix, null: NullSpace, how: Finding
+    work: Workspace, matrix: sp.csr_matrix, null: NullSpace, how: GraphEmbedding, seed: int
 ) -> EigenResult | None:
     """By factors; None where the time was up before the end."""
     tol, until = 1e-8 if how.tol is None else how.tol, work.recorder.deadline
-    more: Any = {"tol": tol, "max_iter": how.max_iter, "seed": how.seed, "deadline": until}
+    more: Any = {"tol": tol, "max_iter": int(how.max_iter), "seed": seed, "deadline": until}
     try:
-        return smallest_by_factors(matrix, null, how.count, **more)
+        return smallest_by_factors(matrix, null, int(how.n_components), **more)
     except OutOfTimeError:
         return None
 
@@ -380,26 +378,27 @@ def _iterated(
     energy: Energy,
     points: NDArray[np.floating[Any]],
     null: NullSpace,
-    how: Finding,
+    how: GraphEmbedding,
+    seed: int,
 ) -> EigenResult:
     """By LOBPCG, from the best in the span of the smoothest vectors and the points' axes."""
-    recorder, m = work.recorder, energy.size
+    recorder, m, d = work.recorder, energy.size, int(how.n_components)
     space, tol = null.space, 1e-6 if how.tol is None else how.tol
     scale = 1.0 / np.sqrt(laplacian.copies)[:, None]
-    width = min(how.count + guard(how.count), m - null.n_components)
+    width = min(d + guard(d), m - null.n_components)
 
     def product(X: Block) -> Block:
         found: Block = scale * energy.apply(scale * X)
         return found
 
-    basis = smoothest(work, min(max(_SMOOTH, width), m - null.n_components), seed=how.seed)
+    basis = smoothest(work, min(max(_SMOOTH, width), m - null.n_components), seed=seed)
     with recorder.stage("multigrid set-up"):
         cycle = energy.system(np.arange(m), np.zeros(m)).precondition
     smooth = np.asarray(basis.vectors, dtype=np.float64) / laplacian.root_degree[:, None]
     start = orthonormal(space, null.project(np.hstack([smooth, _axes(points)]) / scale), None)
     _, C = rayleigh_ritz(space, start, product(start), count=min(width, start.shape[1]))
     norm = largest_eigenvalue(product, space, _STEPS)
-    rule = Lobpcg(how.count, tol, how.max_iter, norm_A=norm, deadline=recorder.deadline)
+    rule = Lobpcg(d, tol, int(how.max_iter), norm_A=norm, deadline=recorder.deadline)
     with recorder.stage("eigenvectors of the fits"):
         found = lobpcg(
             product,

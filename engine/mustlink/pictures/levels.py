@@ -1,30 +1,158 @@
-"""What pixels look like, and what every label's strokes say of those that look alike."""
+"""A picture or volume as cells, as smaller ones, and as its pixels; what these look like."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import count
+from math import log, prod
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import ndimage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from mustlink.graph.cells import Units, cells_of
+from mustlink.graph.image import (
+    GRID_SHARE,
+    Units,
+    auto_color,
+    cells_of,
+    means,
+    picture_colours,
+    pixel_spacing,
+    similar_pixels,
+    squared_length,
+    steps,
+)
+from mustlink.kernels.region_merging import neighbours_among
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+_CELLS = 50_000  # that a picture is first cut at; the boundary is then found among its pixels
+_SPLIT = {2: 5}  # parts of a cell's side at the next level at most; in volumes 2
+_ALIKE = 8  # cells that look most alike, with which one is joined
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Mean colours (…, c) of cells of `units` pixels along the axes, `length` where these are 1.
+
+    `spacing` is how far cells are apart, the least 1; `sigma` the usual difference of neighbours.
+    """
+
+    colours: Floats
+    units: Units
+    length: int
+    spacing: tuple[float, ...]
+    sigma: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along the axes."""
+        return self.colours.shape[:-1]
+
+    def per(self, finer: Level) -> Units:
+        """How many of the cells of a finer level one of these has along the axes."""
+        return tuple(a // b for a, b in zip(self.units, finer.units, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Levels from cells to pixels; the views of the cells, their grid, and one that reaches far.
+
+    `alike` also joins cells that look alike, wherever they are.
+    """
+
+    levels: list[Level]
+    looks: Looks
+    grid: sp.csr_matrix
+    alike: sp.csr_matrix
+
+    @classmethod
+    def of(cls, image: NDArray[Any], shape: tuple[int, ...], spacing: tuple[float, ...]) -> Picture:
+        """Of an image of this shape, or with channels along one more axis; raises InputError."""
+        axis = None if image.shape == shape else -1
+        colours, _ = picture_colours(image, "lab", axis)
+        levels = []
+        for length, units in _units(shape, spacing):
+            cells = means(colours, units)
+            sides = [unit * part for unit, part in zip(units, spacing, strict=True)]
+            apart = pixel_spacing(sides, len(sides))
+            levels.append(Level(cells, units, length, apart, auto_color(cells)))
+        first = levels[0]
+        everywhere = np.ones(first.shape, dtype=bool)
+        grid = grid_among(first.colours, everywhere, first.sigma, first.spacing)
+        similar = similar_pixels(first.colours, _ALIKE, spacing=first.spacing)
+        alike = sp.csr_matrix(GRID_SHARE * grid + similar)
+        return cls(levels, Looks.of(first.colours, first.spacing), grid, alike)
+
+
+def _units(shape: tuple[int, ...], spacing: tuple[float, ...]) -> list[tuple[int, Units]]:
+    """Lengths of cells from the first level to pixels, and their pixels along the axes.
+
+    The first are the smallest of which there are not too many. Along axes whose pixels are far
+    apart cells have fewer pixels, so that they are nearly cubes.
+    """
+    for length in count(1):
+        lengths = _halved(length, len(shape))
+        units = [tuple(_nearest(one, part, lengths) for part in spacing) for one in lengths]
+        reached = prod(max(a, b) for a, b in zip(shape, units[0], strict=True))
+        if reached <= _CELLS * prod(units[0]):
+            return list(zip(lengths, units, strict=True))
+    raise AssertionError("lengths have no end")
+
+
+def _halved(length: int, axes: int) -> list[int]:
+    """At least this length, halved until cells are small enough to be split at once, and 1."""
+    halvings, most = 0, _SPLIT.get(axes, 2)
+    while -(-length // 2**halvings) > most:
+        halvings += 1
+    least = -(-length // 2**halvings)
+    found = [least * 2**power for power in range(halvings, -1, -1)]
+    return found if least == 1 else [*found, 1]
+
+
+def _nearest(length: int, spacing: float, lengths: list[int]) -> int:
+    """The one of the lengths nearest to as many pixels `spacing` apart."""
+    return min(lengths, key=lambda one: abs(log(one * spacing / length)))
+
+
+# --- The grid of the pixels of a mask, of any number of axes
+
+
+_RADIUS = 1.5  # of the neighbours on a grid: 8 in a picture, 18 in a volume
+_LEAST = 1e-6  # affinity that neighbours have however they differ
+
+
+def grid_among(
+    colours: Floats, inside: Mask, sigma: float, spacing: tuple[float, ...]
+) -> sp.csr_matrix:
+    """Affinity of the pixels of a mask (…), each with its neighbours, in row-major order.
+
+    As in `image_graph` with radius 1.5: exp(−|c_i − c_j|²/(2σ²) − |p_i − p_j|²/4.5), at least 1e-6.
+    """
+    ahead = steps(inside.shape, _RADIUS)
+    far = [squared_length(step, spacing) / (2 * _RADIUS**2) for step in ahead]
+    data, indices, indptr = neighbours_among(inside, ahead, far, colours[inside], sigma)
+    np.maximum(np.exp(data, out=data), _LEAST, out=data)
+    return sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1,) * 2)
+
+
+# --- What pixels look like, and what every label's strokes say of those that look alike
+
+
 _BLUR = 2.0  # pixels: standard deviation of the local mean
 _CONTRASTS = (1.5, 4.0)  # pixels: of the windows of the local contrast
 _CONTRAST = 8.0  # what a factor e of contrast counts, in units of lightness 0 to 100
 _SAMPLE = 1500  # pixels that a mixture is fitted to
 _VARIANCE = 1.0  # least variance of a component: colours are not known better
 _STEPS, _STALL = 30, 1e-2
-_LEAST = 20  # pixels for each component
+_LEAST_PIXELS = 20  # pixels for each component
 _SURE = 15.0  # log-odds beyond which one view is not believed
 _SHARE = 0.4  # of the sum of three views' log-odds, which are not independent
 
@@ -81,7 +209,7 @@ class Appearance:
         with threadpool_limits(1):
             for code in range(k):
                 views = looks.at(_sample(labels == code, seed))
-                size = max(1, min(n, len(views[0]) // _LEAST))
+                size = max(1, min(n, len(views[0]) // _LEAST_PIXELS))
                 found.append([_fitted(view, size, seed) for view in views])
         return cls(found)
 

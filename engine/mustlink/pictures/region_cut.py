@@ -12,8 +12,7 @@ from scipy import ndimage
 from sklearn.base import BaseEstimator
 
 from mustlink.check import PlainParameters, as_integer, as_random_state
-from mustlink.graph.cells import means, spread
-from mustlink.graph.image import picture_colours
+from mustlink.graph.image import boundary, means, picture_colours, spread
 from mustlink.kernels.nearest_lists import nearest_centre
 from mustlink.kernels.region_merging import borders, flood, merged, minima
 from mustlink.kernels.threads import threads
@@ -36,7 +35,7 @@ class RegionCut(PlainParameters, BaseEstimator):
     Edges are where colours jump and where the histograms of colours and textures differ on two
     sides; the basins between them are small regions; neighbours are joined, always those that
     are least likely to be different things by their border, colours, textures and sizes, see
-    `regions.merging.Merging`. Pictures of more than 200,000 pixels are cut in cells first, then
+    `Merging`. Pictures of more than 200,000 pixels are cut in cells first, then
     pixels along the boundaries.
 
     `n_clusters` is the number of parts; "auto" stops when the next two are likelier different than
@@ -125,10 +124,9 @@ def _in_pixels(labels: Ints, pixels: Floats, unit: int) -> Ints:
     width = (unit - 1) // 2
     if width == 0:
         return found
-    size = 2 * width + 1
-    unsure = ndimage.maximum_filter(found, size) != ndimage.minimum_filter(found, size)
     slopes = np.minimum(jump(pixels, 1.0) / _SLOPE, 1.0)
-    return np.asarray(flood(heights(slopes), np.where(unsure, -1, found)), dtype=np.int64)
+    unsure = np.where(boundary(found, width), -1, found)
+    return np.asarray(flood(heights(slopes), unsure), dtype=np.int64)
 
 
 # --- A picture in words: every pixel has one of a few colours and one of a few textures

@@ -68,7 +68,7 @@ def test_same_seed_same_labels_for_any_threads():
 @pytest.mark.parametrize("unit", [2, 3, 5])
 def test_large_pictures_are_cut_in_cells_first(monkeypatch, unit):
     image, kinds = picture()
-    monkeypatch.setattr("mustlink.regions.region_cut._CELLS", image[..., 0].size // unit**2)
+    monkeypatch.setattr("mustlink.pictures.region_cut._CELLS", image[..., 0].size // unit**2)
     est = ml.RegionCut(3, random_state=0).fit(image)
     assert est.report_.choices["cells"] == f"{unit} x {unit} pixels"
     assert est.labels_.shape == kinds.shape

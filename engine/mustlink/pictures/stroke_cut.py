@@ -14,17 +14,23 @@ from sklearn.base import BaseEstimator
 
 from mustlink.check import PlainParameters, as_integer, as_random_state, check_positive
 from mustlink.errors import InputError
-from mustlink.graph.cells import Units, cells_of, most_frequent, spread
-from mustlink.graph.image import pixel_spacing
-from mustlink.kernels.edge_weights import over_lengths
+from mustlink.graph.image import (
+    Units,
+    around,
+    boundary,
+    cells_of,
+    most_frequent,
+    pixel_spacing,
+    spread,
+)
+from mustlink.kernels.region_merging import over_lengths
 from mustlink.kernels.threads import threads
 from mustlink.kernels.vector_cg import vector_cg
 from mustlink.labels import class_labels, named
 from mustlink.observe import Observer, Recorder, recorded
+from mustlink.pictures.levels import Appearance, Picture, grid_among
 from mustlink.result import Report
 from mustlink.state import fits, fits_again
-from mustlink.strokes.appearance import Appearance
-from mustlink.strokes.levels import Picture, around, boundary, grid_among
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

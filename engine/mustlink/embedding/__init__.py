@@ -1,1 +1,0 @@
-"""Embeddings: points or nodes to a few coordinates; label propagation without labels."""

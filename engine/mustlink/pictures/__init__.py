@@ -1,0 +1,1 @@
+"""Pictures cut: along a few strokes, or without any by edges, small regions, neighbours joined."""
