@@ -16,9 +16,9 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
+from mustlink.linear.laplacian_solve import dense_inverse, rough_inverse
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.linear.pseudo_inverse import dense_inverse, rough_inverse
 from mustlink.methods.csc_gfhf import CSCGFHF, FARTHEST
 from mustlink.operators.gaussian_kernel import gaussian_factor, kernel_column, normalized_factor
 from mustlink.operators.laplacian import normalized_laplacian

@@ -25,8 +25,9 @@ from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.direct_inverse import FEW, DirectInverse, direct_bytes
+from mustlink.linear.laplacian_solve import FEW, DirectInverse
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
@@ -95,7 +96,7 @@ def laplacian_of(work: Workspace) -> NormalizedLaplacian:
     graph, recorder = work.graph, work.recorder
     if work.tau > 0.0:
         plain = laplacian_of(work.regularized(0.0))
-        return work.remember(LaplacianKey(work.single), lambda: plain.regularized(work.tau))
+        return work.remember(LaplacianKey(work.single), lambda: regularized(plain, work.tau))
 
     def ordered() -> NDArray[np.int64]:
         with recorder.stage("order of the nodes"):
@@ -185,7 +186,7 @@ def _directly(work: Workspace, key: PairsKey) -> EigenResult | None:
     """The pairs of few nodes, with L̄ factored in the place of grids; None where it cannot be."""
     laplacian, recorder = laplacian_of(work), work.recorder
     try:
-        recorder.budget.ask(direct_bytes(laplacian.size), "the factored Laplacian")
+        recorder.budget.ask(4 * laplacian.size**2, "the factored Laplacian")
         inverse = work.remember(DirectKey(work.single), lambda: DirectInverse(laplacian))
         alone = without_coarse_grids(laplacian, inverse)
         with recorder.stage("eigenvectors") as advance:

@@ -1,5 +1,8 @@
 """Solves with a Laplacian, of weights of any range: the cheap preconditioner first, then the sure.
 
+Up to two thousand nodes LAPACK has a factor as soon as grids are made, and none of the kernels is
+needed that grids take: compiling these was half of the time a first fit took.
+
 How well a preconditioner contracts is seen in what it does to the very right-hand sides that are
 to be solved. One that has not done it in 60 steps, where 10 to 20 are usual, is given up for
 approximate elimination. With weights of a wide range a small residual means little: a part that
@@ -10,8 +13,10 @@ that the correction still missing, as the elimination estimates it, is below the
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import ELIMINATED, TOGETHER
@@ -19,12 +24,14 @@ from mustlink.cost.process_memory import Budget
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.by_columns import Advance, Solve, by_columns, done, silent
-from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.cg import Advance, Map, Solve, block_cg, by_columns, done, silent
+from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
+from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence
+from mustlink.space import LocalSpace
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
 
 _PATIENCE = 60  # steps of conjugate gradients until the preconditioner is changed
@@ -33,6 +40,17 @@ _ROUNDS = 12
 _INNER = 1e-4  # relative residual of a round
 _INNER_STEPS = 40
 _FALLING = 0.5  # a round that leaves more of the error is the last
+_COLUMNS = 16  # of rough solves at a time: five blocks of that many columns are in memory
+_ILL = 1e-7  # reciprocal condition number from which the seventh digit may be lost
+_ENOUGH = 1e-6  # relative residual at which rough solves end early
+# Nodes: problems of fewer LAPACK solves by itself; 2,000 take 16 MB and a twentieth of a second.
+FEW = range(1_001, 2_001)
+# Added to L̄: null vectors, which are to be projected out, and what single precision makes of them
+# are not blown up by more. Eigenvalues below are taken for larger ones, and still found.
+_SHIFT = 1e-5
+
+
+Inverse = Callable[[Block], Block]
 
 
 class _GivenUpError(Exception):
@@ -189,3 +207,70 @@ def _round(
 
 def _shares(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+# --- Approximate inverses of a Laplacian
+
+
+class DirectInverse:
+    """Fixed symmetric positive map R -> (A + 10⁻⁵I)⁻¹R, A = I − S, by Cholesky's factor.
+
+    In single precision, blocks (m, b) in theirs; project on the complement of the null space.
+    Cost: m³/3 operations and m² numbers to make, 2m² operations a column. Raises NumericalError.
+    """
+
+    def __init__(self, laplacian: GroundedLaplacian) -> None:
+        A = laplacian.single_edges.toarray(order="F")
+        np.negative(A, out=A)
+        A[np.diag_indices_from(A)] += np.float32(1.0 + _SHIFT)
+        self.factor = dense_algebra.cholesky(A)
+        self.space = LocalSpace(laplacian.size)
+
+    def __call__(self, R: Block, /) -> Block:
+        """Apply to a block (m, b)."""
+        X = sla.cho_solve((self.factor, True), R.astype(np.float32), check_finite=False)
+        return np.ascontiguousarray(X, dtype=R.dtype)
+
+
+def usual_preconditioner(laplacian: GroundedLaplacian) -> Preconditioner:
+    """The factor of few nodes, a multigrid cycle of more; project where there is a null space."""
+    if laplacian.size in FEW:
+        try:
+            return DirectInverse(laplacian)
+        except NumericalError:
+            pass
+    return build_hierarchy(laplacian).cycle()
+
+
+def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
+    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers.
+
+    By elimination of nodes where that is nearly singular.
+    """
+    null = laplacian.null
+    factored = dense_algebra.Definite(
+        laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray(), lift=True
+    )
+    if factored.rcond < _ILL:
+        return lambda B: by_elimination(laplacian, B, tol=EXACT, project=null.project)[0]
+    return lambda B: null.project(factored.solve(null.project(B)))
+
+
+def rough_inverse(
+    laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int, deadline: Deadline = NEVER
+) -> Inverse:
+    """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
+    null, cycle = laplacian.null, grids.cycle()
+
+    def part(C: Block, _: Advance, until: Deadline) -> tuple[Block, Convergence]:
+        return block_cg(
+            laplacian.apply,
+            C,
+            tol=_ENOUGH,
+            max_iter=steps,
+            precondition=cycle,
+            project=null.project,
+            deadline=until,
+        )
+
+    return lambda B: by_columns(part, B, silent, deadline, _COLUMNS)[0]

@@ -65,7 +65,6 @@ class GraphClusterer(
     _: KW_ONLY
     isolated: str = "drop"
 
-    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _places_known: ClassVar[bool] = False  # whether it looks up nodes that something is known of
 
     _trusts_edges: ClassVar[bool] = True  # whether nodes of a cluster are linked to each other
@@ -77,11 +76,7 @@ class GraphClusterer(
     _given = None  # type: Constraints | None  # about rows
     _hierarchy = None  # type: Hierarchy | None
 
-    def _check(self) -> None:
-        """Raise InputError for parameters that make no sense."""
-
     def _in_memory_only(self) -> dict[str, bool]:
-        """Parameters, and whether their values run in memory alone."""
         return {"isolated": self.isolated != "drop"}
 
     def _columns(self, k: int) -> int:

@@ -95,7 +95,7 @@ class InformedClusterer(GraphClusterer):
             if DISK in self.homes:
                 on_disk = partial(self._cost_on_disk, others, classes)
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
-            if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
                 known = side_information(X, y, constraints, recorder, **told)
                 self._fit_on_disk(X, known, recorder, others, seed)
                 return self
@@ -112,7 +112,7 @@ class InformedClusterer(GraphClusterer):
         self, others: dict[str, Any], classes: int | None, n: int, nnz: int
     ) -> StoredCost:
         """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
-        homes.check_home(self, DISK, others)
+        self._check_home(DISK, others)
         if isinstance(self._named_clusters(classes or 0), str):
             raise InputError(homes.COUNTS)
         return homes.cost_on_disk(self, 2, n, nnz)
@@ -126,7 +126,7 @@ class InformedClusterer(GraphClusterer):
         seed: int,
     ) -> None:
         """`fit` of a graph that is read by blocks of rows; `embedding_` has its rows on disk."""
-        homes.check_home(self, DISK, others)
+        self._check_home(DISK, others)
         self._home = homes.disk_work(self, graph, known.classes.size, recorder)
         self._used_seed, self._given = seed, known
         self._run(self._home, known, seed)
@@ -155,7 +155,7 @@ class InformedClusterer(GraphClusterer):
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
             if isinstance(self.graph_, StoredGraph):
-                homes.check_home(self, DISK)
+                self._check_home(DISK)
                 self._home, self._given = self._home.heard_by(recorder), given
                 self._run_again(self._home, given)
                 del self._cut_on_disk  # its clusters have other numbers

@@ -127,8 +127,8 @@ class NCut(GraphClusterer):
             self._used_seed = seed = self._seed()
             on_disk = partial(self._cost_on_disk, others)
             X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
-            if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
-                homes.check_home(self, DISK, others)
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+                self._check_home(DISK, others)
                 self._run(homes.disk_work(self, X, 0, recorder))
                 return self
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
@@ -138,7 +138,7 @@ class NCut(GraphClusterer):
 
     def _cost_on_disk(self, others: dict[str, Any], n: int, nnz: int) -> StoredCost:
         """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
-        homes.check_home(self, DISK, others)
+        self._check_home(DISK, others)
         return homes.cost_on_disk(self, 2, n, nnz)
 
     @fits_again

@@ -46,8 +46,8 @@ from mustlink.methods.doubts import note_doubts, warn_if_broken
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
+from mustlink.operators.constraint_operator import PenalizedGraph, penalized
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.penalized_graph import PenalizedGraph, penalized
 from mustlink.result import Report
 from mustlink.rounding.assign import kmeans
 from mustlink.workspace import Workspace

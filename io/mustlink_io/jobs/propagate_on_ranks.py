@@ -10,7 +10,6 @@ from typing import Any
 import mustlink
 from mustlink.eigen.work import RANKS
 from mustlink.observe import Observer, Recorder
-from mustlink.propagate.propagator import check_home
 from mustlink_io import formats
 from mustlink_io.hdf5.result import Result
 from mustlink_io.hdf5.row_slices import RowSlices
@@ -57,7 +56,7 @@ def check(job: PropagateJob, ranks: int) -> Asked:
     data = formats.Data("graph", SimpleNamespace(shape=shape), place)
     labels = labels_of(str(job.labels), data, None, job.data)
     side = job.read(data, labels, Recorder())
-    check_home(_estimator(job, side), RANKS, {})
+    _estimator(job, side)._check_home(RANKS)
     return job, graph, data, labels, side
 
 
@@ -70,7 +69,6 @@ def _estimator(job: PropagateJob, side: Sides) -> Any:
     """The method with its parameters."""
     made: Any = getattr(mustlink, job.methods[job.method].estimator)
     found = made(**job.parameters(side))
-    found._check()
     return found
 
 
