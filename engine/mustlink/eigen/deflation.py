@@ -62,7 +62,7 @@ def _basis(work: Workspace, seed: int) -> SmoothBasis | None:
     if small or work.memory is not None or work.recorder.deadline.is_set:
         return None
     grids = grids_of(work)
-    if grids.sure is not None or grids.is_cheap() or grids.is_wide:
+    if grids.is_cheap() or grids.is_wide:
         return None
     basis = smoothest(work, _VECTORS, seed=seed).first(_VECTORS)
     return basis if _low(basis) >= _CLEAR else None

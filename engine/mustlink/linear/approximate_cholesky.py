@@ -24,7 +24,7 @@ from mustlink.space import LocalSpace
 _SEED = 0  # of the random trees: part of the method, like a power method's start
 
 
-def elimination_bytes(laplacian: GroundedLaplacian, columns: int = 0) -> float:
+def elimination_bytes(laplacian: GroundedLaplacian, columns: int) -> float:
     """What making it and so many columns take at their peak: 70 bytes an edge, 100 a node."""
     return factor_bytes(laplacian.size, laplacian.n_entries, columns)
 
@@ -79,11 +79,6 @@ class ApproximateCholesky:
     def leave(self, Y: Block) -> Block:
         """The solution X of a solution Y."""
         return Y * self.ratio[:, None]
-
-    def inverse(self, R: Block, /) -> Block:
-        """≈(I − S)⁺R for a block (m, b), in its precision."""
-        found = self.leave(self(self.enter(R)))
-        return found if R.dtype == np.float64 else found.astype(R.dtype)
 
     def null(self, component: NDArray[np.integer[Any]], count: int) -> NullSpace:
         """The null space of A without ground, T1 on every component."""

@@ -144,6 +144,10 @@ class _Run:
 # --- Many right-hand sides some at a time: the iteration's own blocks stay narrow
 
 
+def silent(_: float) -> None:
+    """Nobody hears."""
+
+
 def by_columns(
     solve: Solve,
     B: Block,
@@ -171,12 +175,37 @@ def by_columns(
     return X, replace(worst, residuals=residuals)
 
 
+def cg_by_columns(
+    A: Map,
+    B: Block,
+    *,
+    tol: float,
+    max_iter: int,
+    advance: Advance = silent,
+    deadline: Deadline = NEVER,
+    together: int = TOGETHER,
+    precondition: Preconditioner | None = None,
+    project: Map | None = None,
+) -> tuple[Block, Convergence]:
+    """`block_cg` of at most `together` columns at a time; see `by_columns`."""
+
+    def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
+        return block_cg(
+            A,
+            C,
+            tol=tol,
+            max_iter=max_iter,
+            precondition=precondition,
+            project=project,
+            on_step=lambda worst: advance(done(worst, tol)),
+            deadline=until,
+        )
+
+    return by_columns(part, B, advance, deadline, together)
+
+
 def _report(advance: Advance, before: float, share: float, done: float) -> None:
     advance(before + share * done)
-
-
-def silent(_: float) -> None:
-    """Nobody hears."""
 
 
 def done(residual: float, tol: float, first: float = 1.0) -> float:

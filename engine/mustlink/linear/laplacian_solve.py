@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -24,7 +26,7 @@ from mustlink.cost.process_memory import Budget
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.cg import Advance, Map, Solve, block_cg, by_columns, done, silent
+from mustlink.linear.cg import Advance, Map, block_cg, by_columns, cg_by_columns, silent
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
@@ -81,24 +83,12 @@ def solve_laplacian(
     # Without one the system is well conditioned: many steps are as they should be.
     patience = max_iter if precondition is None else min(max_iter, _PATIENCE)
 
-    def by_gradients(steps: int) -> Solve:
-        def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
-            return block_cg(
-                laplacian.apply,
-                C,
-                tol=tol,
-                max_iter=steps,
-                precondition=precondition,
-                project=project,
-                on_step=lambda worst: advance(done(worst, tol)),
-                deadline=until,
-            )
-
-        return part
+    how: Any = {"tol": tol, "precondition": precondition, "project": project}
+    solve = partial(cg_by_columns, laplacian.apply, **how)
 
     def patiently(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
         with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
-            X, found = by_gradients(patience)(C, advance, until)
+            X, found = solve(C, max_iter=patience, advance=advance, deadline=until)
         spent = max_iter <= patience and found.reason != STAGNATED
         if np.isfinite(X).all() and (found.converged.all() or spent or until.is_over):
             return X, found
@@ -111,7 +101,8 @@ def solve_laplacian(
             width = min(B.shape[1], ELIMINATED)
             budget.ask(elimination_bytes(laplacian, width), "approximate elimination")
     except OutOfMemoryError:
-        return by_columns(by_gradients(max_iter), B, advance, deadline, together)
+        more: Any = {"advance": advance, "deadline": deadline, "together": together}
+        return solve(B, max_iter=max_iter, **more)
     return by_elimination(
         laplacian, B, tol=tol, max_iter=max_iter, project=project, deadline=deadline
     )
@@ -260,17 +251,6 @@ def rough_inverse(
     laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int, deadline: Deadline = NEVER
 ) -> Inverse:
     """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
-    null, cycle = laplacian.null, grids.cycle()
-
-    def part(C: Block, _: Advance, until: Deadline) -> tuple[Block, Convergence]:
-        return block_cg(
-            laplacian.apply,
-            C,
-            tol=_ENOUGH,
-            max_iter=steps,
-            precondition=cycle,
-            project=null.project,
-            deadline=until,
-        )
-
-    return lambda B: by_columns(part, B, silent, deadline, _COLUMNS)[0]
+    how: Any = {"precondition": grids.cycle(), "project": laplacian.null.project}
+    how |= {"tol": _ENOUGH, "max_iter": steps, "deadline": deadline, "together": _COLUMNS}
+    return lambda B: cg_by_columns(laplacian.apply, B, **how)[0]

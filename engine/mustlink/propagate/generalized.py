@@ -31,12 +31,11 @@ from mustlink.check import (
     check_tolerance,
     numeric_array,
 )
-from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.kernels.spmm import spmm
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, class_labels, named
-from mustlink.linear.cg import Map, block_cg, by_columns, done
+from mustlink.linear.cg import Map, cg_by_columns
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Observer, Recorder, recorded
@@ -245,7 +244,9 @@ def _iterated(
     which the multipliers could be had, may take many times as many steps: it lies along all that M
     hardly sees.
     """
-    A, project, start = system.apply, None, 0.0
+    A: Map = system.apply
+    project: Map | None = None
+    start: Any = 0.0
     if side is not None:
         U, sizes, V = np.linalg.svd(side[0], full_matrices=False)
         there = sizes > _DEPENDENT * sizes.max(initial=0.0)
@@ -253,26 +254,25 @@ def _iterated(
         start = U @ ((V @ -side[1]) / sizes[:, None])
         B = B - A(start)
 
-        def project(X: Block) -> Block:
+        def within(X: Block) -> Block:
             found: Block = X - U @ (U.T @ X)
             return found
 
-    def part(
-        C: Block, advance: Callable[[float], None], until: Deadline
-    ) -> tuple[Block, Convergence]:
-        return block_cg(
-            A if project is None else lambda X: project(A(X)),
-            C,
-            tol=tol,
-            max_iter=solving.max_iter,
-            precondition=system.precondition,
-            project=project,
-            on_step=lambda worst: advance(done(worst, tol)),
-            deadline=until,
-        )
+        project = within
+        A = lambda X: within(system.apply(X))  # noqa: E731
 
     with recorder.stage("propagating") as advance:
-        Z, convergence = by_columns(part, B, advance, solving.deadline, solving.together)
+        Z, convergence = cg_by_columns(
+            A,
+            B,
+            tol=tol,
+            max_iter=solving.max_iter,
+            advance=advance,
+            deadline=solving.deadline,
+            together=solving.together,
+            precondition=system.precondition,
+            project=project,
+        )
     return start + Z, convergence
 
 

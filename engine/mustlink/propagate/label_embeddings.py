@@ -36,7 +36,7 @@ from mustlink.propagate.generalized import (
 )
 from mustlink.propagate.gfhf import harmonic
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
-from mustlink.propagate.problem import PropagationProblem, Solution, over
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
 
 _LARGE = 20_000  # nodes from which a looser residual is asked for
@@ -73,16 +73,13 @@ class LELP(Propagator):
     def _solve(self, problem: PropagationProblem) -> Solution:
         if not self.orthogonal:
             return Solution(*harmonic(problem), {"orthogonal": False})
-        space, alpha = problem.space, float(self.alpha)
-        root = space.rowwise(np.sqrt, problem.copies)
-        U, convergence = problem.minimise(  # of u = C^½f
-            space.scaled(problem.Y, root),
+        alpha = float(self.alpha)
+        F, convergence = problem.minimise(
             normalized=True,
             weight=problem.share_labelled(alpha),
             balance=problem.laplacian.root_degree,
-            scale=root,
+            scale=problem.space.rowwise(np.sqrt, problem.copies),
         )
-        F = space.rowwise(over, U, root)
         return Solution(F, convergence, {"orthogonal": True, "alpha": alpha})
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -29,8 +29,6 @@ from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg, done
 from mustlink.linear.deflated_polynomial import DeflatedPolynomial, solve_deflated
 from mustlink.linear.laplacian_solve import (
-    EXACT,
-    by_elimination,
     dense_inverse,
     solve_laplacian,
     usual_preconditioner,
@@ -287,12 +285,13 @@ class PropagationProblem:
         M is γ(D − W), or γL̄ if `normalized`, γ the `factor`. Stationarity on the free nodes is
         (M + diag(w))f = wy + μΔ − M_fc y_c, with μ such that f ⟂ Δ (AB09 eq. 11, 38, 40; the
         right-hand side Δ is one more column of the same block solve). `clamped`, w = `weight` and
-        Δ = `balance` default to nothing. `scale` s tells what the unknowns are times f, where they
-        are not f: a prior is one of f. Cost: about 15 multigrid cycles, or some hundred products
-        where the weights are large everywhere.
+        Δ = `balance` default to nothing. With a `scale` s all this is of sf in the place of f and
+        sy in the place of y; a prior is one of f, which is returned. Cost: about 15 multigrid
+        cycles, or some hundred products where the weights are large everywhere.
         """
         space, root, gamma, power = self.space, self.laplacian.root_degree, factor, int(normalized)
-        Y, weight = self.believed(self.Y if Y is None else Y, weight, scale)
+        Y = self.Y if Y is None else Y
+        Y, weight = self.believed(Y if scale is None else space.scaled(Y, scale), weight, scale)
         self.recorder.budget.ask(
             2 * Y.nbytes if isinstance(Y, np.ndarray) else 0,
             f"equations for {Y.shape[1]} classes on {self.size} nodes",
@@ -327,7 +326,7 @@ class PropagationProblem:
             space.subtract(F, response, excess / np.maximum(across, 1e-300))
         if clamped is not None:
             space.blend(F, 1.0, (space.rowwise(where, Y, clamped), 1.0))
-        return F, convergence
+        return F if scale is None else space.rowwise(over, F, scale), convergence
 
     def _pull(self, B: Block, Y: Block, clamped: Vector, by: float, *, normalized: bool) -> None:
         """In place B += by·M times Y on the clamped nodes, some columns at a time."""
@@ -438,16 +437,11 @@ class ReachedPart(MemoryWork):
         They are preconditioned by multigrid, or where a share of the diagonal hardly differs and
         clear clusters make it pay, by smooth vectors of the graph; not where much was added.
         """
-        solving, recorder = problem.solving, self.recorder
-        tol = solving.tolerance(problem.size)
-        if solving.is_dense(problem.size):
-            with recorder.stage("propagating"):
-                found = direct(A.apply, B, tol, _ILL)
-                if found is None:
-                    X, told = by_elimination(A, B, tol=EXACT)
-                    worst = max(tol, float(told.residuals.max(initial=0.0)))
-                    found = X, replace(told, reason="direct", tolerance=worst)
-            return found
+        if problem.solving.is_dense(problem.size):
+            with self.recorder.stage("propagating"):
+                found = direct(A.apply, B, problem.solving.tolerance(problem.size), _ILL)
+            if found is not None:
+                return found
         free = A.root_degree > 0
         inverse: Preconditioner | None = self._deflated(A, share[free], problem.seed)
         if inverse is None and share[free].min(initial=1.0) < _JACOBI:

@@ -67,11 +67,6 @@ class NCutPropagation(Propagator):
 
     def _solve(self, problem: PropagationProblem) -> Solution:
         alpha, root = float(self.alpha), problem.laplacian.root_degree
-        G, convergence = problem.minimise(
-            problem.space.scaled(problem.Y, root),
-            normalized=True,
-            weight=problem.share_labelled(alpha),
-            balance=root,
-            scale=root,
-        )
-        return Solution(problem.by_root(G), convergence, {"alpha": alpha})
+        weight = problem.share_labelled(alpha)
+        F, convergence = problem.minimise(normalized=True, weight=weight, balance=root, scale=root)
+        return Solution(F, convergence, {"alpha": alpha})

@@ -203,7 +203,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Grids from fine to coarse. `sure` is a map that preconditions where no grids do."""
+    """Grids from fine to coarse. `sure` is a map that preconditions in the place of grids."""
 
     levels: tuple[Any, ...]  # the first may be one of another home, the others are `Level`s
     sure: Preconditioner | None = None
