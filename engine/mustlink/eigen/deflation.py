@@ -13,8 +13,7 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import grids_of, laplacian_of, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph.derived import Key
-from mustlink.linear.deflated_polynomial import DeflatedPolynomial, Smooth
-from mustlink.linear.laplacian_solve import FEW, usual_preconditioner
+from mustlink.linear.laplacian_solve import FEW, DeflatedPolynomial, Smooth, usual_preconditioner
 from mustlink.operators.protocol import Preconditioner
 from mustlink.workspace import Workspace
 

@@ -14,34 +14,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import ELIMINATED, TOGETHER
+from mustlink.cost.method_cost import ELIMINATED, TOGETHER, factor_bytes
 from mustlink.cost.process_memory import Budget
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
-from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.cg import Advance, Map, block_cg, by_columns, cg_by_columns, silent
-from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
+from mustlink.linear.approximate_cholesky import EXACT, by_elimination
+from mustlink.linear.cg import Advance, Map, by_columns, cg_by_columns, silent
+from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, polynomial
 from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence
 from mustlink.space import LocalSpace
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
+from mustlink.stopping import STAGNATED
 
 _PATIENCE = 60  # steps of conjugate gradients until the preconditioner is changed
-EXACT = 1e-14  # correction below which an answer is as exact as doubles are
-_ROUNDS = 12
-_INNER = 1e-4  # relative residual of a round
-_INNER_STEPS = 40
-_FALLING = 0.5  # a round that leaves more of the error is the last
 _COLUMNS = 16  # of rough solves at a time: five blocks of that many columns are in memory
 _ILL = 1e-7  # reciprocal condition number from which the seventh digit may be lost
 _ENOUGH = 1e-6  # relative residual at which rough solves end early
@@ -50,6 +45,8 @@ FEW = range(1_001, 2_001)
 # Added to L̄: null vectors, which are to be projected out, and what single precision makes of them
 # are not blown up by more. Eigenvalues below are taken for larger ones, and still found.
 _SHIFT = 1e-5
+_SHARE = 1e-2  # that one step of a polynomial leaves: fewer products than with 1e-1, 1e-3 or 1e-4
+_ROUGH = 1e-4  # residual from which on classes that are close might change
 
 
 Inverse = Callable[[Block], Block]
@@ -99,105 +96,14 @@ def solve_laplacian(
     try:
         if budget is not None:
             width = min(B.shape[1], ELIMINATED)
-            budget.ask(elimination_bytes(laplacian, width), "approximate elimination")
+            needed = factor_bytes(laplacian.size, laplacian.n_entries, width)
+            budget.ask(needed, "approximate elimination")
     except OutOfMemoryError:
         more: Any = {"advance": advance, "deadline": deadline, "together": together}
         return solve(B, max_iter=max_iter, **more)
     return by_elimination(
         laplacian, B, tol=tol, max_iter=max_iter, project=project, deadline=deadline
     )
-
-
-def by_elimination(
-    laplacian: GroundedLaplacian,
-    B: Block,
-    *,
-    tol: float,
-    max_iter: int = 1000,
-    project: Map | None = None,
-    deadline: Deadline = NEVER,
-) -> tuple[Block, Convergence]:
-    """The same with approximate elimination at once: rounds of refinement of a few steps each.
-
-    Residuals are taken by differences along edges, so that they are right to a share of
-    themselves. Those told are the largest corrections still missing, relative to the answer.
-    """
-    cholesky = ApproximateCholesky(laplacian)
-    inside: Map = lambda V: V  # noqa: E731
-    onto: Map = lambda V: V if project is None else project(V)  # noqa: E731
-    if isinstance(laplacian, NormalizedLaplacian) and project is not None:
-        null = laplacian.null
-        inside = cholesky.null(null.component, null.n_components).project
-
-    def part(C: Block, _: Advance, until: Deadline) -> tuple[Block, Convergence]:
-        X, found = _refined(cholesky, onto(C), inside, tol, max_iter, until)
-        X = onto(X)
-        if not np.isfinite(X).all():
-            raise NumericalError(
-                "graph: the answer of a linear system is beyond doubles; its weights differ too "
-                "much, so raise the smallest or leave out nodes that hardly hang on"
-            )
-        return X, found
-
-    return by_columns(part, B, silent, deadline, ELIMINATED)
-
-
-def _refined(
-    cholesky: ApproximateCholesky,
-    B: Block,
-    inside: Map,
-    tol: float,
-    max_iter: int,
-    deadline: Deadline,
-) -> tuple[Block, Convergence]:
-    """Rounds until the correction that is still missing is small, or no longer falls."""
-    size = np.abs(B).max(axis=0, initial=0.0)
-    unit = np.where(size > 0, size, 1.0)
-    B = inside(cholesky.enter(B / unit))
-    X, R = np.zeros_like(B), B
-    left, steps, reason = np.full(B.shape[1], np.inf), 0, MAX_ITER
-    for _ in range(_ROUNDS):
-        missing = inside(cholesky(R))
-        height = np.maximum(cholesky.heights(X), cholesky.heights(missing))
-        before, left = left, _shares(cholesky.heights(missing), height)
-        del missing
-        if (left <= tol).all():
-            reason = TOLERANCE
-            break
-        if deadline.is_over or steps >= max_iter or not (left < _FALLING * before).any():
-            reason = MAX_ITER if steps >= max_iter else STAGNATED
-            reason = TIME_LIMIT if deadline.is_over else reason
-            break
-        active = np.flatnonzero(left > tol)
-        most = min(_INNER_STEPS, max_iter - steps)
-        step, taken = _round(cholesky, R[:, active], most, inside, deadline)
-        X[:, active] += step
-        steps += taken
-        R = inside(B - cholesky.product(X))
-    found = Convergence("block CG with approximate elimination", reason, steps, left, tol)
-    return cholesky.leave(X) * unit, found
-
-
-def _round(
-    cholesky: ApproximateCholesky, R: Block, steps: int, inside: Map, deadline: Deadline
-) -> tuple[Block, int]:
-    """A correction for the residuals, each scaled to length 1: they may be of any size."""
-    size = np.abs(R).max(axis=0, initial=0.0)
-    unit = np.where(size > 0, size, 1.0)
-    found, told = block_cg(
-        cholesky.product,
-        R / unit,
-        tol=_INNER,
-        max_iter=steps,
-        precondition=cholesky,
-        project=inside,
-        deadline=deadline,
-    )
-    return found * unit, told.iterations
-
-
-def _shares(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 # --- Approximate inverses of a Laplacian
@@ -254,3 +160,78 @@ def rough_inverse(
     how: Any = {"precondition": grids.cycle(), "project": laplacian.null.project}
     how |= {"tol": _ENOUGH, "max_iter": steps, "deadline": deadline, "together": _COLUMNS}
     return lambda B: cg_by_columns(laplacian.apply, B, **how)[0]
+
+
+# --- with the smoothest vectors known: a polynomial does the rest
+#
+# Where clusters are clear, a few eigenvalues are 1000 times smaller than all others. Conjugate
+# gradients spend most of their steps on these, coarse grids tell them badly. With their vectors
+# known the rest is well conditioned, and products in single precision are all that it needs.
+
+
+@dataclass(frozen=True, eq=False)
+class Smooth:
+    """Vectors Z (m, p), and from which eigenvalue on there are others."""
+
+    vectors: Block
+    low: float
+
+
+class DeflatedPolynomial:
+    """Fixed symmetric positive map R -> ≈A⁻¹R, exact on the columns of Z (m, p), A = I − S.
+
+        M = ZE⁻¹Zᵀ + (I − ZE⁻¹ZᵀA) q(A) (I − AZE⁻¹Zᵀ),   E = ZᵀAZ
+
+    q is the Chebyshev polynomial that contracts eigenvalues of A in [low, 2]; of those below no
+    more should be left than Z spans, and Z need not be sharp. It solves with A from `start` on:
+    residuals stay orthogonal to Z. Sources: Nicolaides 1987; Tang, Nabben, Vuik & Erlangga 2009
+    (A-DEF, BNN). Raises NumericalError where E is singular.
+
+    Cost: two blocks as Z, a product with p columns to make; q and four products of m × p blocks.
+    """
+
+    def __init__(self, operator: GroundedLaplacian, Z: Block, low: float) -> None:
+        self.operator, self.Z = operator, Z
+        self.image = operator.apply(Z)
+        E = operator.space.gram(Z, self.image)
+        self.inner = dense_algebra.Definite(E)
+        self.gain = low / float(dense_algebra.eigh(E, operator.space.gram(Z, Z))[0][0])
+        self.rest = polynomial(operator, low, _SHARE)
+
+    def __call__(self, R: Block, /) -> Block:
+        """Apply to a block (m, b)."""
+        space = self.operator.space
+        inside = self.inner.solve(space.gram(self.Z, R))
+        left = space.copy(R)
+        space.subtract(left, self.image, inside)
+        X = self.rest(left)
+        inside -= self.inner.solve(space.gram(self.image, X))
+        space.subtract(X, self.Z, -inside)
+        return X
+
+    def tolerance(self, tol: float) -> float:
+        """The residual, as a share of B, that bounds the error as `tol` does without Z.
+
+        ‖x − A⁻¹b‖ <= ‖r‖/λ, λ the smallest eigenvalue; where r is orthogonal to Z, the next one.
+        """
+        return max(tol, min(_ROUGH, tol * self.gain))
+
+    def start(self, B: Block) -> Block:
+        """ZE⁻¹ZᵀB, the solution's part in the span of Z."""
+        space = self.operator.space
+        return space.combine(self.Z, self.inner.solve(space.gram(self.Z, B)))
+
+
+def solve_deflated(
+    inverse: DeflatedPolynomial, B: Block, *, tol: float, **how: Any
+) -> tuple[Block, Convergence]:
+    """`solve_laplacian` of B (m, b) with the operator that `inverse` is of, from its start on."""
+    operator, space = inverse.operator, inverse.operator.space
+    X = inverse.start(B)
+    R = B - operator.apply(X)
+    given, left = space.norms(B, R)
+    share = np.divide(left, given, out=np.zeros_like(left), where=given > 0)
+    tight = min(1.0, tol / max(float(share.max(initial=0.0)), tol))
+    step, found = solve_laplacian(operator, R, tol=tight, precondition=inverse, **how)
+    X += step
+    return X, replace(found, residuals=found.residuals * share, tolerance=tol)

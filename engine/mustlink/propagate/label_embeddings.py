@@ -159,7 +159,7 @@ class LLELP(EmbeddingPropagator):
         check_positive(self.reg, "reg")
 
     def _solve(self, problem: PropagationProblem) -> Solution:
-        points, k = located(problem.coordinates, self.metric), int(self.n_neighbors)
+        points, k = located(problem.work.points, self.metric), int(self.n_neighbors)
         reg, laplacian = float(self.reg), problem.work.laplacian
         energy = reconstruction_energy(points, laplacian, k, reg, problem.recorder)
         return self._placed(problem, energy, {"reg": reg})
@@ -267,7 +267,7 @@ class LTSALP(EmbeddingPropagator):
         check_directions(self.n_components, self.n_neighbors)
 
     def _solve(self, problem: PropagationProblem) -> Solution:
-        points, k = located(problem.coordinates, self.metric), int(self.n_neighbors)
+        points, k = located(problem.work.points, self.metric), int(self.n_neighbors)
         d, laplacian = int(self.n_components), problem.work.laplacian
         energy = alignment_energy(points, laplacian, k, d, problem.recorder)
         return self._placed(problem, energy, {"n_components": d})

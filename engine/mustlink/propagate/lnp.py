@@ -73,7 +73,7 @@ class LNP(Propagator):
     def _solve(self, problem: PropagationProblem) -> Solution:
         alpha = float(self.alpha)
         with problem.recorder.stage("local fits"):
-            points = located(problem.coordinates, self.metric)
+            points = located(problem.work.points, self.metric)
             k, recorder = int(self.n_neighbors), problem.recorder
             lists = neighbourhoods(points, problem.work.laplacian, k, recorder)
             U = as_matrix(convex_weights(points, lists, float(self.reg)), lists)

@@ -10,7 +10,6 @@ their rows, which are 0. Other energies than a Laplacian are `generalized.propag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,9 +26,10 @@ from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg, done
-from mustlink.linear.deflated_polynomial import DeflatedPolynomial, solve_deflated
 from mustlink.linear.laplacian_solve import (
+    DeflatedPolynomial,
     dense_inverse,
+    solve_deflated,
     solve_laplacian,
     usual_preconditioner,
 )
@@ -135,12 +135,6 @@ class PropagationProblem:
         return cls(work, codes, held, classes.size, solving, seed, prior)
 
     @property
-    def info(self) -> Mapping[str, Any]:
-        """What is known of the graph."""
-        found: Mapping[str, Any] = self.work.info
-        return found
-
-    @property
     def recorder(self) -> Recorder:
         """Who hears of stages and notes."""
         found: Recorder = self.work.recorder
@@ -156,12 +150,6 @@ class PropagationProblem:
     def space(self) -> Space:
         """Where blocks live."""
         return self.laplacian.space
-
-    @property
-    def coordinates(self) -> NDArray[np.floating]:
-        """The points (m, d), for methods that cannot do without; in memory alone."""
-        found: NDArray[np.floating] = self.work.points
-        return found
 
     @cached_property
     def copies(self) -> Vector:
