@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,7 @@ from mustlink.space import LocalSpace, Vector
 
 Block = NDArray[np.float64]
 Floats = NDArray[np.float64]
+Own = TypeVar("Own", bound=Laplacian)  # that of a home
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +208,7 @@ def grounded_degrees(
     return inside, space.rowwise(_total, kept, ground, root, away), ratio
 
 
-def regularized(laplacian: Laplacian, tau: float) -> Any:
+def regularized(laplacian: Own, tau: float) -> Own:
     """L̄_τ = I − T^-½WT^-½, T = D + τd̄I, τ > 0.
 
     d̄ is the mean degree of the nodes with an edge, each counted as often as it stands for rows. A

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class Laplacian(Protocol):
         The first step has c = 0. X is not changed.
         """
 
-    def grounded(self, ground: Vector, kept: Vector) -> Laplacian:
+    def grounded(self, ground: Vector, kept: Vector) -> Self:
         """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n,), see `grounded_degrees`."""
 
 
