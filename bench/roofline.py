@@ -80,7 +80,7 @@ def cycle_work(cycle: Any, width: int) -> tuple[int, int]:
     total, operations, visits = 0, 0, 1
     for grid in cycle.grids:
         size, item = grid.size, grid.dtype.itemsize
-        if grid.is_last:
+        if grid.way is None:
             total += visits * size * size * 8
             operations += visits * 2 * size * size * width
             break
@@ -151,7 +151,6 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
     from mustlink.kernels.threads import threads as limited
     from mustlink.linear.multigrid.hierarchy import build_hierarchy
     from mustlink.operators.laplacian import normalized_laplacian
-    from mustlink.operators.local_diffusion import local_diffusion
     from mustlink.rounding.assign import lloyd
     from mustlink.space import reused
 
@@ -170,7 +169,7 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
     nodes = rng.choice(S.shape[0], SOURCES, replace=False)
     B = sp.csc_matrix((np.ones(SOURCES), (nodes, np.arange(SOURCES))), (S.shape[0], SOURCES))
     ones, dropped = np.ones((STEPS + 1, 1)), np.full(STEPS + 1, DROPPED)
-    diffused = local_diffusion(exact, B, ones, dropped, (np.ones(1), DROPPED), np.float64)
+    diffused = exact.local_diffusion(B, ones, dropped, (np.ones(1), DROPPED), np.float64)
     walked = diffusion_work(exact.edges, exact.root_degree, nodes)
     rows, moves = np.ascontiguousarray(X64[:, :K]), 21  # of k-means: all that may be taken
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.graph.stored import FileNumbers, StoredGraph, survey
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space.disk import DiskSpace
 
@@ -41,4 +42,4 @@ def laplacian_on_disk(W, columns=2, tau=0.0, **how):
     graph = stored(W, **how)
     seen = survey(graph, DiskSpace(graph.n_nodes))
     found = StoredLaplacian.of(graph, seen, room=8 * graph.n_nodes * columns)
-    return found.regularized(tau) if tau else found
+    return regularized(found, tau) if tau else found

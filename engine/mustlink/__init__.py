@@ -42,16 +42,12 @@ if TYPE_CHECKING:
     from mustlink.propagate.cluster_kernel import ClusterKernel
     from mustlink.propagate.generalized import GLP
     from mustlink.propagate.gfhf import GFHF
-    from mustlink.propagate.green import GreenFunction
     from mustlink.propagate.gwem import GWEM
-    from mustlink.propagate.lelp import LELP
-    from mustlink.propagate.llelp import LLELP
+    from mustlink.propagate.label_embeddings import LELP, LLELP, LTSALP
     from mustlink.propagate.llgc import LLGC
     from mustlink.propagate.lnp import LNP
-    from mustlink.propagate.ltsalp import LTSALP
-    from mustlink.propagate.ncut_propagation import NCutPropagation
-    from mustlink.propagate.poisson import Poisson
-    from mustlink.propagate.tikreg import TikReg
+    from mustlink.propagate.poisson import GreenFunction, Poisson
+    from mustlink.propagate.tikreg import NCutPropagation, TikReg
     from mustlink.queries import next_queries, settled
 
 

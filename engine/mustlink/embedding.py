@@ -27,8 +27,11 @@ from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.propagate.generalized import Energy
-from mustlink.propagate.llelp import reconstruction_energy
-from mustlink.propagate.ltsalp import alignment_energy, check_directions
+from mustlink.propagate.label_embeddings import (
+    alignment_energy,
+    check_directions,
+    reconstruction_energy,
+)
 from mustlink.propagate.neighborhoods import located
 from mustlink.result import Convergence, EigenResult, Report
 from mustlink.state import fits

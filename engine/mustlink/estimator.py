@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
@@ -17,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mustlink import model_file
 from mustlink.check import PlainParameters, as_integer, as_points, as_random_state, check_choice
-from mustlink.cost.method_cost import Cost, Size, eigenvectors
+from mustlink.cost.method_cost import Cost, Given, Size, StoredCost, eigenvectors, home_for
 from mustlink.cost.process_memory import parse_size, size_text
+from mustlink.eigen.disk_work import StoredWork
 from mustlink.eigen.grown_vectors import extend_vectors
-from mustlink.errors import InputError
+from mustlink.eigen.work import DISK, MEMORY
+from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph import Graph
 from mustlink.graph.forms import sides_of, unwrapped
 from mustlink.graph.graph import joined_nodes, range_notes
@@ -77,7 +79,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     time_limit: float | str | None = None
     graph_weights: Any = "auto"
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
+
+    def _check(self) -> None:
+        """Raise InputError for parameters that make no sense."""
 
     def save(self, path: Any, *, data: bool = True) -> None:
         """Write the fitted estimator into an HDF5 file, from which `mustlink.load` makes it again.
@@ -388,6 +394,50 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         `n_classes` are the classes that labels name, None if they are not known yet.
         """
         return eigenvectors(_COLUMNS)
+
+    # --- on disk and on ranks
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        """Parameters, and whether their values run in memory alone."""
+        return {}
+
+    def _stays_on_disk(self, stored: StoredGraph, cost: Cost | None = None) -> bool:
+        """Whether a graph on disk is too large for the memory of an estimator that runs there."""
+        given = Given(stored.n_nodes, stored.n_entries)
+        home = home_for(self._budget, cost or self.cost(), given)
+        return DISK in self.homes and home.name != MEMORY
+
+    def _check_home(self, home: str, others: Mapping[str, Any] | None = None) -> None:
+        """Raise InputError for a method, an option or other input that does not run in a home.
+
+        `others` is what else was given to `fit`, by name. AtHomeOnlyError names a parameter.
+        """
+        where = f"on {home}"
+        more = ", or give more memory" if home == DISK else ""
+        if home not in self.homes:
+            raise InputError(f"{type(self).__name__}: does not run {where}; choose another method")
+        for name, value in (others or {}).items():
+            if value is not None:
+                raise InputError(f"{name}: does not run {where}; leave it out{more}")
+        self._check()
+        for name in (name for name, alone in self._in_memory_only().items() if alone):
+            value = getattr(self, name)
+            why = ": no preconditioner of graph and constraints in one is made there"
+            words = f"{name}: {value!r} does not run {where}{why if value == 'exact' else ''}"
+            raise AtHomeOnlyError(f"{words}; leave it out{more}", name)
+
+    def _disk_work(
+        self, graph: StoredGraph, columns: int, cost: StoredCost, recorder: Recorder
+    ) -> StoredWork:
+        """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
+        budget, keeper = self._budget, self._keeper
+        recorder.keep_within(budget)
+        if budget is not None:
+            cost.check(budget)
+            limit = size_text(budget)
+            recorder.note(f"memory: graph and vectors stay on disk to stay within {limit}")
+        folder = None if keeper is None else keeper.scratch
+        return StoredWork(graph, columns, recorder, folder, keeper)
 
     def _fits_in_single(
         self, graph: Graph, recorder: Recorder, budget: int, held: int, cost: Cost

@@ -28,8 +28,8 @@ _STAGES, _DOUBTS = 4, 4  # that are told there
 class Convergence:
     """How an iteration ended: `residuals` are relative, one per wanted pair or column.
 
-    `reason`: "tolerance", "max_iter", "stagnated" (the residual no longer fell), "time limit",
-    "breakdown" (no step was possible), or "direct" where nothing was iterated.
+    `reason`: "tolerance", "max_iter", "stagnated" (the residual no longer fell), "time limit", or
+    "direct" where nothing was iterated.
     """
 
     solver: str

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TOLERANCE, MAX_ITER = "tolerance", "max_iter"
-STAGNATED, BREAKDOWN, TIME_LIMIT = "stagnated", "breakdown", "time limit"
+STAGNATED, TIME_LIMIT = "stagnated", "time limit"
 
 
 class Stagnation:

@@ -11,8 +11,8 @@ from mustlink.eigen import solver
 from mustlink.eigen.solver import DirectKey, GridsKey, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
-from mustlink.linear import direct_inverse
-from mustlink.linear.direct_inverse import DirectInverse
+from mustlink.linear import laplacian_solve
+from mustlink.linear.laplacian_solve import DirectInverse
 from mustlink.numeric import dense_algebra
 from mustlink.workspace import Workspace
 
@@ -100,8 +100,8 @@ def test_propagation_is_that_of_the_dense_solver(monkeypatch, name, method):
     graph, y = Graph.from_affinity(W), np.full(W.shape[0], -1)
     y[::9] = np.arange(y[::9].size) % 3
     exact = method(affinity="precomputed", solver="dense").fit(graph, y)
-    monkeypatch.setattr(direct_inverse, "FEW", range(2000))
-    monkeypatch.setattr(direct_inverse, "build_hierarchy", None)  # no grids are made
+    monkeypatch.setattr(laplacian_solve, "FEW", range(2000))
+    monkeypatch.setattr(laplacian_solve, "build_hierarchy", None)  # no grids are made
     found = method(affinity="precomputed", solver="cg", tol=1e-12).fit(graph, y)
     np.testing.assert_allclose(
         found.label_distributions_, exact.label_distributions_, atol=1e-6, rtol=0

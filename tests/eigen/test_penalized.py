@@ -15,11 +15,11 @@ from cases import KINDS, planted_graph, random_constraints, random_graph
 from mustlink.eigen import penalized
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError
-from mustlink.linear import local_solve as local
+from mustlink.linear import penalty_solves
 from mustlink.linear.cg import block_cg
-from mustlink.linear.local_solve import local_solve
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
+from mustlink.linear.penalty_solves import local_solve
 from mustlink.methods import informed_clusterer as constrained
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.workspace import Workspace
@@ -358,7 +358,7 @@ def penalty_of(kind, seed=0, n=60, noise=0.1):
 @pytest.mark.parametrize("kind", KINDS)
 def test_local_solve_is_the_inverse_of_the_local_block(kind, dense_below, monkeypatch):
     """By Cholesky, or sparse with the low rank by Woodbury's formula."""
-    monkeypatch.setattr(local, "_DENSE", dense_below)
+    monkeypatch.setattr(penalty_solves, "_DENSE", dense_below)
     _, laplacian, problem, (a, b) = penalty_of(kind)
     found = local_solve(laplacian, problem.penalty, a, b)
     m, rows = laplacian.size, problem.penalty.support
@@ -382,7 +382,7 @@ def test_local_solve_is_the_inverse_of_the_local_block(kind, dense_below, monkey
 @pytest.mark.parametrize("dense_below", [1500, 0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_below, monkeypatch):
-    monkeypatch.setattr(local, "_DENSE", dense_below)
+    monkeypatch.setattr(penalty_solves, "_DENSE", dense_below)
     graph, laplacian, problem, (a, b) = penalty_of(kind)
     m, rows = laplacian.size, problem.penalty.support
     L = laplacian.to_dense()
@@ -435,7 +435,7 @@ def test_aggregates_hang_together_by_strong_links(picture):
     largest = S.max(axis=1).toarray().ravel()
     least = np.minimum(largest[i], largest[j]) * amg._STRONG
     strong = sp.csr_matrix((np.where(least <= S[i, j].A1, S[i, j].A1, 0.0), (i, j)), S.shape)
-    group = build_hierarchy(laplacian).levels[0].coarser.P.indices
+    group = build_hierarchy(laplacian).levels[0].way.P.indices
     assert np.bincount(group).min() >= 2
     near = strong + strong @ strong  # pyamg joins neighbours of one node: two steps at most
     i, j = i[group[i] == group[j]], j[group[i] == group[j]]
@@ -452,7 +452,7 @@ def test_cycle_of_a_pictures_grids_is_symmetric_positive(picture, coarsest, monk
     assert len(grids.levels) >= 2
     fine = laplacian.to_dense()
     for finer, level in pairwise(grids.levels):
-        P, A = finer.coarser.exact.toarray(), level.matrix.local
+        P, A = finer.way.exact.toarray(), level.matrix.local
         np.testing.assert_allclose(A.toarray(), P.T @ fine @ P, atol=1e-12)
         fine = A.toarray()
         # The smoother is stable for D⁻¹A <= 2.

@@ -19,8 +19,7 @@ from mustlink.cost.process_memory import Budget, parse_size, peak_bytes
 from mustlink.deadline import NEVER
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import blocks
-from mustlink.linear.by_columns import by_columns
-from mustlink.linear.cg import block_cg
+from mustlink.linear.cg import block_cg, by_columns
 from mustlink.observe import Recorder
 from mustlink.space import LocalSpace
 from mustlink_io.commands.cli import run as cli

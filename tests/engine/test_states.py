@@ -24,10 +24,9 @@ import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints import Constraints
 from mustlink.errors import InfeasibleError, InputError
+from mustlink.estimator import GraphEstimator
 from mustlink.graph.stored import StoredGraph
-from mustlink.methods import homes
 from mustlink.observe import Silent
-from mustlink.propagate import propagator
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import home_alone
 from mustlink_io.ui.node_session import NodeSession
@@ -210,8 +209,7 @@ def results(est):
 
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SRCP", "Poisson"])
 def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch):
-    for module in (homes, propagator):
-        monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     X, y = blobs(0)
     how = {"random_state": 0, **OF_GRAPHS[name]} | ({"tol": 1e-2} if name == "SRCP" else {})
     est = fit(getattr(ml, name)(**how), X, some(y, 0))
@@ -227,7 +225,7 @@ def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch)
 
 @pytest.mark.parametrize("name", ["CSP", "SRCP"])
 def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, monkeypatch):
-    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     G, y = graph(0)
     est = fit(made(name)[0], stored(G.affinity), some(y, 0))
     assert "_cut_on_disk" in vars(est)
@@ -593,8 +591,7 @@ def numbers(a):
 
 @pytest.mark.parametrize("name", ALL)
 def test_states(name, monkeypatch, tmp_path):
-    for module in (homes, propagator):
-        monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     long = settings().stateful_step_count < 50  # of the profile, hypothesis's own is 50
     few = {} if long else {"max_examples": 2, "stateful_step_count": 6}
 

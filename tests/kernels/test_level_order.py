@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 import cases
-from mustlink.graph import order
+from mustlink.graph import structure
 from mustlink.kernels.graph_walk import level_order
 
 
@@ -33,7 +33,7 @@ def test_equals_scipy(name, monkeypatch):
     assert np.array_equal(np.sort(found), np.arange(A.shape[0]))
 
     assert np.array_equal(found, reverse_cuthill_mckee(A, symmetric_mode=True))
-    few = order.cuthill_mckee(A)
-    monkeypatch.setattr(order, "_FEW", 0)
-    assert np.array_equal(order.cuthill_mckee(A), few)
+    few = structure.cuthill_mckee(A)
+    monkeypatch.setattr(structure, "_FEW_ORDERED", 0)
+    assert np.array_equal(structure.cuthill_mckee(A), few)
     assert few.dtype == np.int64

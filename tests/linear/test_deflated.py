@@ -9,7 +9,7 @@ from mustlink.eigen import deflation
 from mustlink.eigen.solver import BasisKey
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
-from mustlink.linear.deflated_polynomial import DeflatedPolynomial, solve_deflated
+from mustlink.linear.laplacian_solve import DeflatedPolynomial, solve_deflated
 from mustlink.linear.multigrid.hierarchy import Hierarchy, polynomial
 from mustlink.operators.laplacian import normalized_laplacian
 

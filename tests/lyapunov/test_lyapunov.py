@@ -28,8 +28,8 @@ from mustlink.lyapunov.regions import MemoryRows
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.observe import Recorder
-from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.sparse_operator import Edges
 
 seeds = st.integers(0, 2**31)
 MU = [1.0, 0.2, 0.01, 0.001]

@@ -4,6 +4,7 @@ Warnings of numpy are errors here: nothing may overflow, divide by zero or make 
 """
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -100,6 +101,29 @@ def test_harmonic_labels_are_right_and_not_only_finite(graph, solver):
     F = harmonic_by_elimination(W.toarray(), given, Y)
     est = fitted("GFHF", W, y, affinity="precomputed", class_mass=False, solver=solver)
     np.testing.assert_allclose(est.label_distributions_, F, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5])
+def test_poisson_on_clusters_that_hardly_hang_together(seed):
+    """Gaussian weights of six clusters, some joined by 10⁻⁴⁰; multigrid alone stagnates."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(6, size=500)
+    X = rng.normal(size=(6, 8))[truth] * 4.0 + rng.normal(size=(500, 8))
+    squares = ((X[:, None] - X) ** 2).sum(axis=-1)
+    np.fill_diagonal(squares, np.inf)
+    far = np.sort(squares, axis=1)[:, 14:15]
+    edges = squares <= far
+    for a, b in combinations(range(6), 2):
+        A, B = np.flatnonzero(truth == a), np.flatnonzero(truth == b)
+        i, j = np.divmod(squares[np.ix_(A, B)].argmin(), B.size)
+        edges[A[i], B[j]] = True
+    edges |= edges.T
+    W = sp.csr_matrix(np.exp(-np.where(edges, squares, np.inf) / (np.median(far) / 4)))
+    y, known = np.full(500, -1), np.random.default_rng(seed).choice(500, 15, replace=False)
+    y[known] = truth[known]
+    est = fitted("Poisson", W, y, affinity="precomputed", solver="cg")
+    np.testing.assert_array_equal(est.labels_, truth)
+    assert "elimination" in est.report_.convergence.solver
 
 
 @pytest.mark.parametrize("exponent", [900, 100, -100, -900])

@@ -8,17 +8,15 @@ import mustlink as ml
 from cases import blobs
 from homes import GRAPHS, METHODS, PROPAGATED, SPREADING, TOLD, alike, choices, graph, told
 from mustlink.cost.method_cost import Given
+from mustlink.estimator import GraphEstimator
 from mustlink.graph.stored import StoredGraph
-from mustlink.methods import homes as at
-from mustlink.propagate import propagator
 from on_disk import stored
 
 
 @pytest.fixture
 def nothing_fits(monkeypatch):
     """Graphs and vectors stay on disk, those of points as well."""
-    for module in (at, propagator):
-        monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 

@@ -21,8 +21,8 @@ from mustlink.kernels.kernel_kmeans import (
 )
 from mustlink.methods.sskk import SSKK, STARTS, descend, objective
 from mustlink.observe import Recorder
+from mustlink.operators.constraint_operator import penalized
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.operators.penalized_graph import penalized
 from mustlink.scores import mncut
 
 seeds = st.integers(0, 2**31)

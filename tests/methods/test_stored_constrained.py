@@ -10,8 +10,8 @@ import oracles
 from cases import planted_graph, random_graph
 from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink.estimator import GraphEstimator
 from mustlink.graph.stored import StoredGraph
-from mustlink.methods import homes
 from mustlink.space import disk
 from on_disk import stored
 
@@ -27,7 +27,7 @@ each_method = pytest.mark.parametrize("method", GIVEN, ids=lambda one: one.__nam
 @pytest.fixture(autouse=True)
 def on_disk(monkeypatch):
     """Nothing fits into memory."""
-    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
     monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 

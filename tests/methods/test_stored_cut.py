@@ -11,10 +11,10 @@ import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.cost.method_cost import Given
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.stored import block_of_rows
 from mustlink.linear.multigrid import stored_grids
-from mustlink.methods import homes
 from mustlink.space import disk
 from mustlink.space.disk import DiskSpace
 from on_disk import stored
@@ -23,7 +23,7 @@ from on_disk import stored
 @pytest.fixture
 def on_disk(monkeypatch):
     """Nothing fits into memory."""
-    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
     monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 
@@ -155,9 +155,9 @@ def test_when_a_graph_stays_on_disk(rng):
     graph = stored(random_graph(rng, 80))
     made = ml.NCut(2, affinity="precomputed")
     least = Given(80, graph.n_entries).at_home(made.cost())
-    assert not homes.stays_on_disk(made, graph)
-    assert not homes.stays_on_disk(made.set_params(memory=least), graph)
-    assert homes.stays_on_disk(made.set_params(memory=least - 1), graph)
+    assert not made._stays_on_disk(graph)
+    assert not made.set_params(memory=least)._stays_on_disk(graph)
+    assert made.set_params(memory=least - 1)._stays_on_disk(graph)
 
 
 @pytest.mark.parametrize("tau", [0, 0.3])

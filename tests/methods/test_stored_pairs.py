@@ -11,7 +11,7 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.disk_work import StoredWork
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.errors import InputError
-from mustlink.methods import homes
+from mustlink.estimator import GraphEstimator
 from mustlink.scores import satisfaction
 from mustlink.workspace import Workspace
 from on_disk import stored
@@ -20,7 +20,7 @@ from on_disk import stored
 @pytest.fixture
 def on_disk(monkeypatch):
     """Nothing fits into memory."""
-    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
+from mustlink.linear.approximate_cholesky import by_elimination
 from mustlink.linear.cg import block_cg
-from mustlink.linear.laplacian_solve import by_elimination
 from mustlink.linear.multigrid import hierarchy
 from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import ConstraintOperator, constraint_operator

@@ -9,6 +9,7 @@ from mustlink.eigen.chebyshev import best_pairs, chebyshev
 from mustlink.eigen.plain_solve import choose
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.graph import Graph
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.workspace import Workspace
@@ -27,7 +28,7 @@ def one_of_many(seed):
 def test_dense_twins(first):
     for seed in range(first, first + 25):
         graph, W, tau, counts = one_of_many(seed)
-        found = normalized_laplacian(graph).regularized(tau)
+        found = regularized(normalized_laplacian(graph), tau)
         L, root, nodes = oracles.regularized_laplacian(W, tau, counts)
         order = np.argsort(found.nodes)
         assert (found.nodes[order] == nodes).all()
@@ -48,7 +49,7 @@ def test_copies_are_nodes_of_their_own():
     counts = rng.integers(1, 4, 12)
     full = np.repeat(np.repeat(W.toarray(), counts, axis=0), counts, axis=1)
     graph = Graph(W).weighing(counts.astype(float))
-    one = normalized_laplacian(graph).regularized(0.3)
+    one = regularized(normalized_laplacian(graph), 0.3)
     own = np.linalg.eigvalsh(one.to_dense())
     many = np.linalg.eigvalsh(oracles.regularized_laplacian(full, 0.3)[0])
     assert np.abs(many[:, None] - own).min(axis=0).max() < 1e-12

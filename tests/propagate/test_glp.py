@@ -101,11 +101,11 @@ def test_dense_twin(solver):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_operators_and_callables_are_their_matrices(seed):
+def test_dense_matrices_are_as_sparse_ones(seed):
     M, y, u, delta = random_case(seed)
     found = [
         fitted(given, y, u, delta if delta.size else None, solver=solver)[1]
-        for given in (M, M.toarray(), aslinearoperator(M), lambda X: M @ X)
+        for given in (M, M.toarray())
         for solver in ("dense", "cg")
     ]
     for other in found[1:]:
@@ -207,10 +207,7 @@ def test_two_classes_named_and_signed(problem):
         (np.array([[1.0, 2.0], [0.0, 1.0]]), [0, 1], {}, "not symmetric"),
         (-np.eye(2), [0, 1], {}, "negative"),
         (np.array([[1.0, np.nan], [np.nan, 1.0]]), [0, 1], {}, "finite"),
-        (lambda X: -X, [0, 1, -1], {}, "negative"),
-        (lambda X: X[:1], [0, 1, -1], {}, "keeps the shape"),
-        (lambda X: np.arange(3)[:, None] * X[::-1], [0, 1, -1], {}, "not symmetric"),
-        (aslinearoperator(np.eye(4)), [0, 1, -1], {}, "shape"),
+        (aslinearoperator(np.eye(3)), [0, 1, -1], {}, "M"),
         (np.eye(3), [0, 0, -1], {}, "1 class only"),
         (np.eye(3), [0, 1, -1], {"weights": -1.0}, "0 or more"),
         (np.eye(3), [0, 1, -1], {"weights": [1.0, 1.0]}, "shape"),

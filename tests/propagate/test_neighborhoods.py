@@ -1,4 +1,4 @@
-"""Local fits (neighbour lists, weights, tangent spaces) and BiCGSTAB against slow twins."""
+"""Local fits (neighbour lists, weights, tangent spaces) against slow twins."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from mustlink.kernels.local_fits import (
     reconstruction_weights,
     tangent_frames,
 )
-from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.neighbours.knn import knn_graph
 
 seeds = st.integers(0, 2**31)
@@ -159,67 +158,3 @@ def test_one_thread_and_many_fit_bitwise_the_same(monkeypatch):
     monkeypatch.setattr(loops, "SMALL", 0)
     for one, many in zip(serial, all_fits(), strict=True):
         assert np.array_equal(one, many)
-
-
-# --- BiCGSTAB
-
-
-def nonsymmetric(rng, m, spread=1.0):
-    """I − U/2 + a nonsymmetric part with a spectrum away from zero."""
-    A = rng.standard_normal((m, m)) * spread / np.sqrt(m)
-    return 2.0 * np.eye(m) + A
-
-
-@given(st.integers(1, 60), st.integers(1, 6), st.booleans(), seeds)
-@settings(max_examples=60, deadline=None)
-def test_bicgstab_solves_every_column(m, b, preconditioned, seed):
-    rng = np.random.default_rng(seed)
-    A = nonsymmetric(rng, m) * np.geomspace(1, 50, m)[:, None]
-    B = rng.standard_normal((m, b)) * np.geomspace(1e-8, 1e8, b)
-    B[:, 0] = 0
-    before = B.copy()
-    K = (lambda X: X / np.diag(A)[:, None]) if preconditioned else None
-    X, conv = block_bicgstab(lambda V: A @ V, B, tol=1e-9, max_iter=3000, precondition=K)
-    assert conv.reason == "tolerance", conv.status
-    assert conv.converged.all()
-    size = np.linalg.norm(B, axis=0)
-    assert (np.linalg.norm(B - A @ X, axis=0) <= 1.0001e-9 * size).all()
-    assert (X[:, 0] == 0).all()
-    assert np.array_equal(B, before)
-
-
-def test_bicgstab_columns_do_not_disturb_each_other():
-    rng = np.random.default_rng(5)
-    A, B = nonsymmetric(rng, 50), rng.standard_normal((50, 4))
-    together, _ = block_bicgstab(lambda V: A @ V, B, tol=1e-10)
-    for c in range(4):
-        alone, _ = block_bicgstab(lambda V: A @ V, B[:, c : c + 1], tol=1e-10)
-        np.testing.assert_allclose(alone[:, 0], together[:, c], atol=1e-9)
-
-
-def test_bicgstab_starts_again_after_a_breakdown():
-    """b is orthogonal to Ab and to A²b-type sums: the plain recursion divides 0 by 0 at once."""
-    A = np.array([[0.0, 1.0], [1.0, 0.0]])
-    B = np.array([[1.0, 2.0], [0.0, 1.0]])
-    X, conv = block_bicgstab(lambda V: A @ V, B, tol=1e-10)
-    assert conv.converged.all(), conv.status
-    np.testing.assert_allclose(A @ X, B, atol=1e-9)
-
-
-def test_bicgstab_reports_what_it_cannot_do():
-    nothing = np.diag([0.0, 1.0])  # singular, and the right-hand side out of its range
-    B = np.array([[1.0, 0.0], [0.0, 2.0]])
-    X, conv = block_bicgstab(lambda V: nothing @ V, B, tol=1e-10)
-    assert conv.reason == "breakdown"
-    np.testing.assert_allclose(conv.residuals, [1, 0], atol=1e-12)
-    np.testing.assert_allclose(X[:, 1], [0, 2], atol=1e-9)
-    rng = np.random.default_rng(6)
-    A = nonsymmetric(rng, 80)
-    _, conv = block_bicgstab(lambda V: A @ V, rng.standard_normal((80, 2)), tol=1e-10, max_iter=3)
-    assert conv.reason == "max_iter"
-    assert conv.iterations == 3
-    assert not conv.converged.any()
-    assert "above" in conv.status
-    X, conv = block_bicgstab(lambda V: A @ V, np.zeros((80, 2)), tol=1e-10)
-    assert conv.iterations == 0
-    assert (X == 0).all()

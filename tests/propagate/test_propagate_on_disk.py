@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.errors import InputError
-from mustlink.propagate import propagator
+from mustlink.estimator import GraphEstimator
 from mustlink.propagate.answers import median
 from mustlink.space import LocalSpace, disk
 from on_disk import stored
@@ -21,7 +21,7 @@ NEAR = 1e-6  # of distributions
 @pytest.fixture(autouse=True)
 def _on_disk(monkeypatch):
     """Nothing fits into memory."""
-    monkeypatch.setattr(propagator, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
     monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import mustlink as ml
 from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, graph, told
 from mustlink.eigen.rank_work import RankWork, world
-from mustlink.methods.homes import fit_at
+from mustlink.methods.clusterer import fit_at
 from mustlink.propagate import propagator
 
 warnings.simplefilter("ignore")

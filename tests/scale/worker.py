@@ -26,7 +26,7 @@ from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
-from mustlink.methods.homes import fit_at
+from mustlink.methods.clusterer import fit_at
 from mustlink.methods.ncut import Cuts
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks

@@ -18,6 +18,7 @@ from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.selection.resolve import Candidates, choose_smooth
@@ -53,7 +54,7 @@ def method(name, k, **options):
 def carried(W, tau, p, counts=None):
     """The basis from vectors by LAPACK, rows in order of the nodes."""
     plain = normalized_laplacian(Graph(W, weights=counts))
-    regular = plain.regularized(tau)
+    regular = regularized(plain, tau)
     values, V = np.linalg.eigh(regular.to_dense())
     reached = Convergence("dense", "direct", 0, np.zeros(p), 1e-10)
     return plain, carried_basis(plain, regular, EigenResult(values[:p], V[:, :p], reached))

@@ -128,9 +128,9 @@ class SplitGrid:
     def __init__(self, split, home):
         level = home.levels[0]
         self.space, self.split = split.space, split
-        self.interval, self.is_last, self.dtype = level.interval, False, level.dtype
+        self.interval, self.way, self.dtype = level.interval, self, level.dtype
         self.inverse = scatter(split.space, level.inverse_diagonal)
-        P = level.coarser.exact
+        P = level.way.exact
         self.P = [P[part] for part in split.space.parts]
 
     def first(self, B, new):

@@ -1,6 +1,7 @@
 """Every iteration on rows in P pieces that nothing sees together agrees with the one at home."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,8 +20,7 @@ from mustlink.eigen.problem import Solving
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.graph import Graph
-from mustlink.linear.bicgstab import block_bicgstab
-from mustlink.linear.cg import block_cg, jacobi
+from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.cycle import chebyshev, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -166,7 +166,10 @@ def test_block_cg(twins, rng, preconditioned, monkeypatch):
     home, split, grids = twins.home, twins.split, build_hierarchy(twins.home)
     K, k = {
         None: (None, None),
-        "jacobi": (jacobi(home.diagonal), jacobi(split.diagonal, twins.space)),
+        "jacobi": [
+            partial(one.space.scaled, v=one.space.rowwise(np.reciprocal, one.diagonal))
+            for one in (home, split)
+        ],
         "multigrid": (grids.cycle(), SplitGrids(split, grids).cycle()),
     }[preconditioned]
     both = {"tol": 1e-12, "max_iter": 900}
@@ -183,29 +186,6 @@ def test_block_cg(twins, rng, preconditioned, monkeypatch):
     found = twins.leave(x)
     size = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
     np.testing.assert_allclose(found / size, X / size, rtol=0, atol=VALUES)
-
-
-def test_block_bicgstab(pieces, rng):
-    n = 80
-    space = SplitSpace(division(n, pieces))
-    A = 3 * np.eye(n) + rng.standard_normal((n, n)) / np.sqrt(n)
-    B = rng.standard_normal((n, 3))
-    B[:, 1] = 0.0
-    a = SplitMatrix(space, A)
-    X, here = block_bicgstab(lambda V: A @ V, B, tol=1e-13)
-    x, there = block_bicgstab(a.apply, scatter(space, B), tol=1e-13, space=space)
-    assert here.reason == there.reason == "tolerance"
-    np.testing.assert_allclose(gather(space, x), X, rtol=0, atol=VALUES)
-
-
-def test_bicgstab_starts_again_in_pieces_too(pieces):
-    """b is orthogonal to Ab: the plain recursion divides 0 by 0 at once."""
-    A = np.kron(np.eye(8), [[0.0, 1.0], [1.0, 0.0]])
-    space, B = SplitSpace(division(16, pieces)), np.kron(np.arange(1.0, 9), [1.0, 0.0])[:, None]
-    a = SplitMatrix(space, A)
-    x, there = block_bicgstab(a.apply, scatter(space, B), tol=1e-13, space=space)
-    assert there.reason == "tolerance"
-    np.testing.assert_allclose(gather(space, x), A @ B, atol=VALUES)
 
 
 def test_chebyshev_smoothing_and_the_cycle(twins, rng, monkeypatch):

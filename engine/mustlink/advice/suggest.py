@@ -34,7 +34,7 @@ from mustlink.advice.rules import applied
 from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Given, Size, home_for
-from mustlink.cost.neighbour_graph import SYMMETRIC
+from mustlink.cost.neighbour_graph import SYMMETRIC, knn_plan
 from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph

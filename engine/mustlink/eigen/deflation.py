@@ -13,8 +13,7 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import grids_of, laplacian_of, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph.graph import Key
-from mustlink.linear.deflated_polynomial import DeflatedPolynomial, Smooth
-from mustlink.linear.direct_inverse import FEW, usual_preconditioner
+from mustlink.linear.laplacian_solve import FEW, DeflatedPolynomial, Smooth, usual_preconditioner
 from mustlink.operators.protocol import Preconditioner
 from mustlink.workspace import Workspace
 
@@ -62,7 +61,7 @@ def _basis(work: Workspace, seed: int) -> SmoothBasis | None:
     if small or work.memory is not None or work.recorder.deadline.is_set:
         return None
     grids = grids_of(work)
-    if grids.sure is not None or grids.is_cheap() or grids.is_wide:
+    if grids.is_cheap() or grids.is_wide:
         return None
     basis = smoothest(work, _VECTORS, seed=seed).first(_VECTORS)
     return basis if _low(basis) >= _CLEAR else None

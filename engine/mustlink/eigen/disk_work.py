@@ -37,6 +37,7 @@ from mustlink.graph.stored import RowBlock, StoredGraph, Survey, block_of_rows, 
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.result import Convergence, EigenResult
@@ -165,7 +166,7 @@ class StoredWork:
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
         found = StoredLaplacian.of(self.graph, seen, self._room(0))
-        return found.regularized(tau) if tau else found
+        return regularized(found, tau) if tau else found
 
     def heard_by(self, recorder: Recorder) -> StoredWork:
         """The same for a later fit, with all that is made."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.ritz import CUTS, whitening
-from mustlink.linear.pseudo_inverse import Inverse
+from mustlink.linear.laplacian_solve import Inverse
 from mustlink.numeric import dense_algebra
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence

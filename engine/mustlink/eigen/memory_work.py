@@ -16,7 +16,7 @@ from mustlink.eigen.solver import LaplacianKey, grids_of, laplacian_of, smallest
 from mustlink.eigen.work import MEMORY
 from mustlink.graph.graph import Graph
 from mustlink.graph.structure import GraphLook, fold
-from mustlink.linear.direct_inverse import usual_preconditioner
+from mustlink.linear.laplacian_solve import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -103,8 +103,8 @@ class MemoryWork:
         return grids_of(self.view)
 
     def grounded(self, ground: Array, kept: Array) -> Any:
-        """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); rows of others are 0."""
-        return self.laplacian.grounded(ground, kept)
+        """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); in double precision."""
+        return self.laplacian.in_double.grounded(ground, kept)
 
     def with_cycle(self, laplacian: Any) -> tuple[Any, Preconditioner | None]:
         """The Laplacian, and a factor of few nodes or a multigrid cycle of more."""

@@ -28,8 +28,8 @@ from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import grids_of
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
-from mustlink.linear.local_solve import Map, local_solve
-from mustlink.linear.multigrid.linked_cycle import LinkedCycle
+from mustlink.linear.cg import Map
+from mustlink.linear.penalty_solves import LinkedCycle, local_solve
 from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian

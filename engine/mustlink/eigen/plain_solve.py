@@ -13,7 +13,7 @@ from mustlink.deadline import Deadline
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import Grids, guard, nested
-from mustlink.linear.by_columns import towards
+from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder

@@ -32,6 +32,7 @@ from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import GroupSums
@@ -182,7 +183,7 @@ class RankWork:
 
     def regularized(self, tau: float) -> DividedLaplacian:
         """L̄_τ: τ times the mean degree is added to every degree."""
-        return self.laplacian.regularized(tau) if tau else self.laplacian
+        return regularized(self.laplacian, tau) if tau else self.laplacian
 
     def cluster_sizes(self, clusters: Array, k: int) -> Array:
         """Nodes in each of k clusters, (k,)."""

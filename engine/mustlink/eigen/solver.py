@@ -23,11 +23,10 @@ from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_ba
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.graph import Graph, Key
 from mustlink.graph.structure import cuthill_mckee
-from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.direct_inverse import FEW, DirectInverse, direct_bytes
+from mustlink.linear.laplacian_solve import FEW, DirectInverse
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
+from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
-from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
@@ -60,11 +59,6 @@ class DirectKey(Key[DirectInverse]):
 
 
 @dataclass(frozen=True)
-class EliminationKey(Key[Preconditioner]):
-    """Approximate elimination of L̄, where grids did not do."""
-
-
-@dataclass(frozen=True)
 class PairsKey(SolutionKey[EigenResult]):
     """Smallest pairs of L̄ beyond its null space."""
 
@@ -94,7 +88,7 @@ def laplacian_of(work: Workspace) -> NormalizedLaplacian:
     graph, recorder = work.graph, work.recorder
     if work.tau > 0.0:
         plain = laplacian_of(work.regularized(0.0))
-        return work.remember(LaplacianKey(work.single), lambda: plain.regularized(work.tau))
+        return work.remember(LaplacianKey(work.single), lambda: regularized(plain, work.tau))
 
     def ordered() -> NDArray[np.int64]:
         with recorder.stage("order of the nodes"):
@@ -116,9 +110,7 @@ def grids_of(work: Workspace) -> Hierarchy:
         with work.recorder.stage("multigrid set-up"):
             return build_hierarchy(laplacian)
 
-    grids = work.remember(GridsKey(work.single), built)
-    sure = work.derived.find(EliminationKey(work.single))
-    return grids if sure is None else replace(grids, sure=sure)
+    return work.remember(GridsKey(work.single), built)
 
 
 def smallest_pairs(
@@ -163,19 +155,11 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     deadline = work.recorder.deadline
     try:
         with work.recorder.stage("eigenvectors") as advance:
-            found: EigenResult | None = plain_solve(laplacian, grids, key, advance, deadline)
-    except NumericalError:
-        if grids is None or grids.sure is not None:
-            raise
-        found = None
+            found = plain_solve(laplacian, grids, key, advance, deadline)
     except OutOfTimeError:  # what coarse grids tell is better than nothing
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
             found = plain_solve(laplacian, grids, key, advance, deadline)
-    failed = found is None or found.convergence.reason in signs
-    if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
-        found = _surer(work, grids, key, found)
-    assert found is not None
     tell_end(work.recorder, found.convergence, single=work.single)
     return found
 
@@ -184,41 +168,13 @@ def _directly(work: Workspace, key: PairsKey) -> EigenResult | None:
     """The pairs of few nodes, with L̄ factored in the place of grids; None where it cannot be."""
     laplacian, recorder = laplacian_of(work), work.recorder
     try:
-        recorder.budget.ask(direct_bytes(laplacian.size), "the factored Laplacian")
+        recorder.budget.ask(4 * laplacian.size**2, "the factored Laplacian")
         inverse = work.remember(DirectKey(work.single), lambda: DirectInverse(laplacian))
         alone = without_coarse_grids(laplacian, inverse)
         with recorder.stage("eigenvectors") as advance:
             return plain_solve(laplacian, alone, key, advance, recorder.deadline)
     except (NumericalError, OutOfMemoryError):
         return None
-
-
-def _surer(
-    work: Workspace, grids: Hierarchy, key: PairsKey, before: EigenResult | None
-) -> EigenResult:
-    """The pairs with approximate elimination in the place of multigrid, which is kept if better."""
-    laplacian, recorder = laplacian_of(work), work.recorder
-    try:
-        recorder.budget.ask(elimination_bytes(laplacian), "approximate elimination")
-    except OutOfMemoryError:
-        if before is None:
-            raise
-        return before
-    with recorder.stage("approximate elimination"):
-        sure = ApproximateCholesky(laplacian).inverse
-    with recorder.stage("eigenvectors") as advance:
-        surer = replace(grids, sure=sure)
-        found = plain_solve(laplacian, surer, key, advance, recorder.deadline)
-    if before is not None:
-        worst, had = (float(r.convergence.residuals.max(initial=0.0)) for r in (found, before))
-        if worst >= had:
-            return before
-    work.derived.put(EliminationKey(work.single), sure)
-    recorder.note(
-        "eigenvectors: multigrid did not converge on these weights; found with approximate "
-        "elimination"
-    )
-    return found
 
 
 def smoothest(

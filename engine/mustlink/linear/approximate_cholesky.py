@@ -9,24 +9,28 @@ share the work, so that they come second.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import factor_bytes
+from mustlink.cost.method_cost import ELIMINATED
+from mustlink.deadline import NEVER, Deadline
+from mustlink.errors import NumericalError
 from mustlink.kernels.elimination import eliminate, grounded_product, substitute
+from mustlink.linear.cg import Advance, Map, block_cg, by_columns, silent
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
+from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.space import LocalSpace
+from mustlink.result import Convergence
+from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
 
+EXACT = 1e-14  # correction below which an answer is as exact as doubles are
+_ROUNDS = 12
+_INNER = 1e-4  # relative residual of a round
+_INNER_STEPS = 40
+_FALLING = 0.5  # a round that leaves more of the error is the last
 _SEED = 0  # of the random trees: part of the method, like a power method's start
-
-
-def elimination_bytes(laplacian: GroundedLaplacian, columns: int = 0) -> float:
-    """What making it and so many columns take at their peak: 70 bytes an edge, 100 a node."""
-    return factor_bytes(laplacian.size, laplacian.n_entries, columns)
 
 
 class ApproximateCholesky:
@@ -49,11 +53,6 @@ class ApproximateCholesky:
         weights = S.data.astype(np.float64) * (root[S.indices] * rows)
         self.root, self.ground = root, laplacian.grounding
         self.factor: Any = eliminate(S.indptr, S.indices, weights, self.ground, _SEED)
-
-    @cached_property
-    def space(self) -> LocalSpace:
-        """Where its blocks live: all nodes at home."""
-        return LocalSpace(self.root.size)
 
     def __call__(self, R: Block, /) -> Block:
         """Apply to a block (m, b)."""
@@ -80,11 +79,6 @@ class ApproximateCholesky:
         """The solution X of a solution Y."""
         return Y * self.ratio[:, None]
 
-    def inverse(self, R: Block, /) -> Block:
-        """≈(I − S)⁺R for a block (m, b), in its precision."""
-        found = self.leave(self(self.enter(R)))
-        return found if R.dtype == np.float64 else found.astype(R.dtype)
-
     def null(self, component: NDArray[np.integer[Any]], count: int) -> NullSpace:
         """The null space of A without ground, T1 on every component."""
         return NullSpace.of_components(component, self.unit, count)
@@ -94,7 +88,97 @@ class ApproximateCholesky:
         found: NDArray[np.float64] = np.abs(X / self.unit[:, None]).max(axis=0, initial=0.0)
         return found
 
-    @property
-    def entries(self) -> int:
-        """Numbers in the factor."""
-        return int(self.factor[3].size)
+
+# --- solves
+
+
+def by_elimination(
+    laplacian: GroundedLaplacian,
+    B: Block,
+    *,
+    tol: float,
+    max_iter: int = 1000,
+    project: Map | None = None,
+    deadline: Deadline = NEVER,
+) -> tuple[Block, Convergence]:
+    """Solve (I − S)X = B, (m, b), `project` onto the range if singular: rounds of a few steps each.
+
+    Residuals are taken by differences along edges, so that they are right to a share of
+    themselves. Those told are the largest corrections still missing, relative to the answer.
+    """
+    cholesky = ApproximateCholesky(laplacian)
+    inside: Map = lambda V: V  # noqa: E731
+    onto: Map = lambda V: V if project is None else project(V)  # noqa: E731
+    if isinstance(laplacian, NormalizedLaplacian) and project is not None:
+        null = laplacian.null
+        inside = cholesky.null(null.component, null.n_components).project
+
+    def part(C: Block, _: Advance, until: Deadline) -> tuple[Block, Convergence]:
+        X, found = _refined(cholesky, onto(C), inside, tol, max_iter, until)
+        X = onto(X)
+        if not np.isfinite(X).all():
+            raise NumericalError(
+                "graph: the answer of a linear system is beyond doubles; its weights differ too "
+                "much, so raise the smallest or leave out nodes that hardly hang on"
+            )
+        return X, found
+
+    return by_columns(part, B, silent, deadline, ELIMINATED)
+
+
+def _refined(
+    cholesky: ApproximateCholesky,
+    B: Block,
+    inside: Map,
+    tol: float,
+    max_iter: int,
+    deadline: Deadline,
+) -> tuple[Block, Convergence]:
+    """Rounds until the correction that is still missing is small, or no longer falls."""
+    size = np.abs(B).max(axis=0, initial=0.0)
+    unit = np.where(size > 0, size, 1.0)
+    B = inside(cholesky.enter(B / unit))
+    X, R = np.zeros_like(B), B
+    left, steps, reason = np.full(B.shape[1], np.inf), 0, MAX_ITER
+    for _ in range(_ROUNDS):
+        missing = inside(cholesky(R))
+        height = np.maximum(cholesky.heights(X), cholesky.heights(missing))
+        before, left = left, _shares(cholesky.heights(missing), height)
+        del missing
+        if (left <= tol).all():
+            reason = TOLERANCE
+            break
+        if deadline.is_over or steps >= max_iter or not (left < _FALLING * before).any():
+            reason = MAX_ITER if steps >= max_iter else STAGNATED
+            reason = TIME_LIMIT if deadline.is_over else reason
+            break
+        active = np.flatnonzero(left > tol)
+        most = min(_INNER_STEPS, max_iter - steps)
+        step, taken = _round(cholesky, R[:, active], most, inside, deadline)
+        X[:, active] += step
+        steps += taken
+        R = inside(B - cholesky.product(X))
+    found = Convergence("block CG with approximate elimination", reason, steps, left, tol)
+    return cholesky.leave(X) * unit, found
+
+
+def _round(
+    cholesky: ApproximateCholesky, R: Block, steps: int, inside: Map, deadline: Deadline
+) -> tuple[Block, int]:
+    """A correction for the residuals, each scaled to length 1: they may be of any size."""
+    size = np.abs(R).max(axis=0, initial=0.0)
+    unit = np.where(size > 0, size, 1.0)
+    found, told = block_cg(
+        cholesky.product,
+        R / unit,
+        tol=_INNER,
+        max_iter=steps,
+        precondition=cholesky,
+        project=inside,
+        deadline=deadline,
+    )
+    return found * unit, told.iterations
+
+
+def _shares(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

@@ -1,5 +1,8 @@
 """Solves with a Laplacian, of weights of any range: the cheap preconditioner first, then the sure.
 
+Up to two thousand nodes LAPACK has a factor as soon as grids are made, and none of the kernels is
+needed that grids take: compiling these was half of the time a first fit took.
+
 How well a preconditioner contracts is seen in what it does to the very right-hand sides that are
 to be solved. One that has not done it in 60 steps, where 10 to 20 are usual, is given up for
 approximate elimination. With weights of a wide range a small residual means little: a part that
@@ -10,29 +13,43 @@ that the correction still missing, as the elimination estimates it, is below the
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.linalg as sla
 
-from mustlink.cost.method_cost import ELIMINATED, TOGETHER
+from mustlink.cost.method_cost import ELIMINATED, TOGETHER, factor_bytes
 from mustlink.cost.process_memory import Budget
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
-from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.by_columns import Advance, Solve, by_columns, done, silent
-from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.approximate_cholesky import EXACT, by_elimination
+from mustlink.linear.cg import Advance, Map, by_columns, cg_by_columns, silent
+from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, polynomial
+from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
+from mustlink.space import LocalSpace
+from mustlink.stopping import STAGNATED
 
 _PATIENCE = 60  # steps of conjugate gradients until the preconditioner is changed
-EXACT = 1e-14  # correction below which an answer is as exact as doubles are
-_ROUNDS = 12
-_INNER = 1e-4  # relative residual of a round
-_INNER_STEPS = 40
-_FALLING = 0.5  # a round that leaves more of the error is the last
+_COLUMNS = 16  # of rough solves at a time: five blocks of that many columns are in memory
+_ILL = 1e-7  # reciprocal condition number from which the seventh digit may be lost
+_ENOUGH = 1e-6  # relative residual at which rough solves end early
+# Nodes: problems of fewer LAPACK solves by itself; 2,000 take 16 MB and a twentieth of a second.
+FEW = range(1_001, 2_001)
+# Added to L̄: null vectors, which are to be projected out, and what single precision makes of them
+# are not blown up by more. Eigenvalues below are taken for larger ones, and still found.
+_SHIFT = 1e-5
+_SHARE = 1e-2  # that one step of a polynomial leaves: fewer products than with 1e-1, 1e-3 or 1e-4
+_ROUGH = 1e-4  # residual from which on classes that are close might change
+
+
+Inverse = Callable[[Block], Block]
 
 
 class _GivenUpError(Exception):
@@ -63,24 +80,12 @@ def solve_laplacian(
     # Without one the system is well conditioned: many steps are as they should be.
     patience = max_iter if precondition is None else min(max_iter, _PATIENCE)
 
-    def by_gradients(steps: int) -> Solve:
-        def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
-            return block_cg(
-                laplacian.apply,
-                C,
-                tol=tol,
-                max_iter=steps,
-                precondition=precondition,
-                project=project,
-                on_step=lambda worst: advance(done(worst, tol)),
-                deadline=until,
-            )
-
-        return part
+    how: Any = {"tol": tol, "precondition": precondition, "project": project}
+    solve: Any = partial(cg_by_columns, laplacian.apply, **how)
 
     def patiently(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
         with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
-            X, found = by_gradients(patience)(C, advance, until)
+            X, found = solve(C, max_iter=patience, advance=advance, deadline=until)
         spent = max_iter <= patience and found.reason != STAGNATED
         if np.isfinite(X).all() and (found.converged.all() or spent or until.is_over):
             return X, found
@@ -91,101 +96,142 @@ def solve_laplacian(
     try:
         if budget is not None:
             width = min(B.shape[1], ELIMINATED)
-            budget.ask(elimination_bytes(laplacian, width), "approximate elimination")
+            needed = factor_bytes(laplacian.size, laplacian.n_entries, width)
+            budget.ask(needed, "approximate elimination")
     except OutOfMemoryError:
-        return by_columns(by_gradients(max_iter), B, advance, deadline, together)
+        more: Any = {"advance": advance, "deadline": deadline, "together": together}
+        return solve(B, max_iter=max_iter, **more)
     return by_elimination(
         laplacian, B, tol=tol, max_iter=max_iter, project=project, deadline=deadline
     )
 
 
-def by_elimination(
-    laplacian: GroundedLaplacian,
-    B: Block,
-    *,
-    tol: float,
-    max_iter: int = 1000,
-    project: Map | None = None,
-    deadline: Deadline = NEVER,
-) -> tuple[Block, Convergence]:
-    """The same with approximate elimination at once: rounds of refinement of a few steps each.
+# --- Approximate inverses of a Laplacian
 
-    Residuals are taken by differences along edges, so that they are right to a share of
-    themselves. Those told are the largest corrections still missing, relative to the answer.
+
+class DirectInverse:
+    """Fixed symmetric positive map R -> (A + 10⁻⁵I)⁻¹R, A = I − S, by Cholesky's factor.
+
+    In single precision, blocks (m, b) in theirs; project on the complement of the null space.
+    Cost: m³/3 operations and m² numbers to make, 2m² operations a column. Raises NumericalError.
     """
-    cholesky = ApproximateCholesky(laplacian)
-    inside: Map = lambda V: V  # noqa: E731
-    onto: Map = lambda V: V if project is None else project(V)  # noqa: E731
-    if isinstance(laplacian, NormalizedLaplacian) and project is not None:
-        null = laplacian.null
-        inside = cholesky.null(null.component, null.n_components).project
 
-    def part(C: Block, _: Advance, until: Deadline) -> tuple[Block, Convergence]:
-        X, found = _refined(cholesky, onto(C), inside, tol, max_iter, until)
-        X = onto(X)
-        if not np.isfinite(X).all():
-            raise NumericalError(
-                "graph: the answer of a linear system is beyond doubles; its weights differ too "
-                "much, so raise the smallest or leave out nodes that hardly hang on"
-            )
-        return X, found
+    def __init__(self, laplacian: GroundedLaplacian) -> None:
+        A = laplacian.single_edges.toarray(order="F")
+        np.negative(A, out=A)
+        A[np.diag_indices_from(A)] += np.float32(1.0 + _SHIFT)
+        self.factor = dense_algebra.cholesky(A)
+        self.space = LocalSpace(laplacian.size)
 
-    return by_columns(part, B, silent, deadline, ELIMINATED)
+    def __call__(self, R: Block, /) -> Block:
+        """Apply to a block (m, b)."""
+        X = sla.cho_solve((self.factor, True), R.astype(np.float32), check_finite=False)
+        return np.ascontiguousarray(X, dtype=R.dtype)
 
 
-def _refined(
-    cholesky: ApproximateCholesky,
-    B: Block,
-    inside: Map,
-    tol: float,
-    max_iter: int,
-    deadline: Deadline,
-) -> tuple[Block, Convergence]:
-    """Rounds until the correction that is still missing is small, or no longer falls."""
-    size = np.abs(B).max(axis=0, initial=0.0)
-    unit = np.where(size > 0, size, 1.0)
-    B = inside(cholesky.enter(B / unit))
-    X, R = np.zeros_like(B), B
-    left, steps, reason = np.full(B.shape[1], np.inf), 0, MAX_ITER
-    for _ in range(_ROUNDS):
-        missing = inside(cholesky(R))
-        height = np.maximum(cholesky.heights(X), cholesky.heights(missing))
-        before, left = left, _shares(cholesky.heights(missing), height)
-        del missing
-        if (left <= tol).all():
-            reason = TOLERANCE
-            break
-        if deadline.is_over or steps >= max_iter or not (left < _FALLING * before).any():
-            reason = MAX_ITER if steps >= max_iter else STAGNATED
-            reason = TIME_LIMIT if deadline.is_over else reason
-            break
-        active = np.flatnonzero(left > tol)
-        most = min(_INNER_STEPS, max_iter - steps)
-        step, taken = _round(cholesky, R[:, active], most, inside, deadline)
-        X[:, active] += step
-        steps += taken
-        R = inside(B - cholesky.product(X))
-    found = Convergence("block CG with approximate elimination", reason, steps, left, tol)
-    return cholesky.leave(X) * unit, found
+def usual_preconditioner(laplacian: GroundedLaplacian) -> Preconditioner:
+    """The factor of few nodes, a multigrid cycle of more; project where there is a null space."""
+    if laplacian.size in FEW:
+        try:
+            return DirectInverse(laplacian)
+        except NumericalError:
+            pass
+    return build_hierarchy(laplacian).cycle()
 
 
-def _round(
-    cholesky: ApproximateCholesky, R: Block, steps: int, inside: Map, deadline: Deadline
-) -> tuple[Block, int]:
-    """A correction for the residuals, each scaled to length 1: they may be of any size."""
-    size = np.abs(R).max(axis=0, initial=0.0)
-    unit = np.where(size > 0, size, 1.0)
-    found, told = block_cg(
-        cholesky.product,
-        R / unit,
-        tol=_INNER,
-        max_iter=steps,
-        precondition=cholesky,
-        project=inside,
-        deadline=deadline,
+def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
+    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers.
+
+    By elimination of nodes where that is nearly singular.
+    """
+    null = laplacian.null
+    factored = dense_algebra.Definite(
+        laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray(), lift=True
     )
-    return found * unit, told.iterations
+    if factored.rcond < _ILL:
+        return lambda B: by_elimination(laplacian, B, tol=EXACT, project=null.project)[0]
+    return lambda B: null.project(factored.solve(null.project(B)))
 
 
-def _shares(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+def rough_inverse(
+    laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int, deadline: Deadline = NEVER
+) -> Inverse:
+    """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
+    how: Any = {"precondition": grids.cycle(), "project": laplacian.null.project}
+    how |= {"tol": _ENOUGH, "max_iter": steps, "deadline": deadline, "together": _COLUMNS}
+    return lambda B: cg_by_columns(laplacian.apply, B, **how)[0]
+
+
+# --- with the smoothest vectors known: a polynomial does the rest
+#
+# Where clusters are clear, a few eigenvalues are 1000 times smaller than all others. Conjugate
+# gradients spend most of their steps on these, coarse grids tell them badly. With their vectors
+# known the rest is well conditioned, and products in single precision are all that it needs.
+
+
+@dataclass(frozen=True, eq=False)
+class Smooth:
+    """Vectors Z (m, p), and from which eigenvalue on there are others."""
+
+    vectors: Block
+    low: float
+
+
+class DeflatedPolynomial:
+    """Fixed symmetric positive map R -> ≈A⁻¹R, exact on the columns of Z (m, p), A = I − S.
+
+        M = ZE⁻¹Zᵀ + (I − ZE⁻¹ZᵀA) q(A) (I − AZE⁻¹Zᵀ),   E = ZᵀAZ
+
+    q is the Chebyshev polynomial that contracts eigenvalues of A in [low, 2]; of those below no
+    more should be left than Z spans, and Z need not be sharp. It solves with A from `start` on:
+    residuals stay orthogonal to Z. Sources: Nicolaides 1987; Tang, Nabben, Vuik & Erlangga 2009
+    (A-DEF, BNN). Raises NumericalError where E is singular.
+
+    Cost: two blocks as Z, a product with p columns to make; q and four products of m × p blocks.
+    """
+
+    def __init__(self, operator: GroundedLaplacian, Z: Block, low: float) -> None:
+        self.operator, self.Z = operator, Z
+        self.image = operator.apply(Z)
+        E = operator.space.gram(Z, self.image)
+        self.inner = dense_algebra.Definite(E)
+        self.gain = low / float(dense_algebra.eigh(E, operator.space.gram(Z, Z))[0][0])
+        self.rest = polynomial(operator, low, _SHARE)
+
+    def __call__(self, R: Block, /) -> Block:
+        """Apply to a block (m, b)."""
+        space = self.operator.space
+        inside = self.inner.solve(space.gram(self.Z, R))
+        left = space.copy(R)
+        space.subtract(left, self.image, inside)
+        X = self.rest(left)
+        inside -= self.inner.solve(space.gram(self.image, X))
+        space.subtract(X, self.Z, -inside)
+        return X
+
+    def tolerance(self, tol: float) -> float:
+        """The residual, as a share of B, that bounds the error as `tol` does without Z.
+
+        ‖x − A⁻¹b‖ <= ‖r‖/λ, λ the smallest eigenvalue; where r is orthogonal to Z, the next one.
+        """
+        return max(tol, min(_ROUGH, tol * self.gain))
+
+    def start(self, B: Block) -> Block:
+        """ZE⁻¹ZᵀB, the solution's part in the span of Z."""
+        space = self.operator.space
+        return space.combine(self.Z, self.inner.solve(space.gram(self.Z, B)))
+
+
+def solve_deflated(
+    inverse: DeflatedPolynomial, B: Block, *, tol: float, **how: Any
+) -> tuple[Block, Convergence]:
+    """`solve_laplacian` of B (m, b) with the operator that `inverse` is of, from its start on."""
+    operator, space = inverse.operator, inverse.operator.space
+    X = inverse.start(B)
+    R = B - operator.apply(X)
+    given, left = space.norms(B, R)
+    share = np.divide(left, given, out=np.zeros_like(left), where=given > 0)
+    tight = min(1.0, tol / max(float(share.max(initial=0.0)), tol))
+    step, found = solve_laplacian(operator, R, tol=tight, precondition=inverse, **how)
+    X += step
+    return X, replace(found, residuals=found.residuals * share, tolerance=tol)

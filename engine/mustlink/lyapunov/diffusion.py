@@ -10,12 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.factored_entries import sort_by_size
-from mustlink.linear.by_columns import Advance, silent
+from mustlink.linear.cg import Advance, silent
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import PIECES, LocalField, each_of, spans_of
 from mustlink.lyapunov.filters import Filter, filter_of
 from mustlink.lyapunov.sources import Sources
-from mustlink.operators.local_diffusion import local_diffusion
 from mustlink.space import Block
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
@@ -111,8 +110,7 @@ class Diffusion:
         return reached / chosen.size * entry
 
     def _columns(self, Y: Sources, advance: Advance) -> list[Any]:
-        columns = local_diffusion(
-            self.problem.laplacian,
+        columns = self.problem.laplacian.local_diffusion(
             Y.B,
             self.filter.coefficients,
             self.plan.thresholds,

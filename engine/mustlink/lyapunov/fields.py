@@ -22,9 +22,9 @@ from mustlink.kernels.factored_entries import (
     strongest_entries,
 )
 from mustlink.kernels.spmm import disjoint_sum, sampled_product
-from mustlink.linear.by_columns import Advance, silent
-from mustlink.operators.edges import Edges
+from mustlink.linear.cg import Advance, silent
 from mustlink.operators.laplacian import Block
+from mustlink.operators.sparse_operator import Edges
 
 FLOOR = 0.1  # of the bound: F above it makes an edge; errors were measured to be 1/15 of the bound
 _CELLS = 1 << 24  # entries of F written out at once

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, region_bytes
 from mustlink.errors import InputError
-from mustlink.linear.by_columns import Advance, silent, towards
+from mustlink.linear.cg import Advance, silent, towards
 from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of
 from mustlink.lyapunov.equation import LyapunovProblem, Problem, residual, solve_dense
 from mustlink.lyapunov.fields import (
@@ -34,7 +34,7 @@ from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, Region, Said
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
 from mustlink.observe import Recorder
-from mustlink.operators.edges import Edges
+from mustlink.operators.sparse_operator import Edges
 from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
 

@@ -18,8 +18,8 @@ from mustlink.graph.stored import RowBlock
 from mustlink.graph.structure import fold
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
-from mustlink.operators.edges import Edges
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
+from mustlink.operators.sparse_operator import Edges
 from mustlink.space import Block
 from mustlink.space.disk import PASS_BYTES
 from mustlink.space.scratch_file import ScratchFile

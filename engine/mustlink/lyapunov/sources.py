@@ -15,8 +15,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import capped_links
 from mustlink.numeric import dense_algebra
-from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.sparse_operator import Edges
 
 _GIVEN, _BUSY = 2_000_000, 64
 _HUB = 16  # partners from which a node's pairs become one source, not one for each partner

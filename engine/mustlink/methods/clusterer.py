@@ -16,14 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import MOST_COUNTED, Cost, StoredCost, eigenvectors
+from mustlink.eigen.disk_work import StoredWork
 from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
-from mustlink.methods import homes
 from mustlink.methods.doubts import note_alone, warn_of_components, warn_of_sizes
 from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.result import Convergence, Report
@@ -40,6 +41,7 @@ Ints = NDArray[np.int64]
 _FITS, _HELD = 3, 1 / 3  # fits to parts of what is known, by which confidence is calibrated
 ISOLATED = ("drop", "assign")
 AUTO = "auto"
+_COUNTS = 'n_clusters: "auto" counts on a graph in memory; give a number, or labels of classes'
 USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 
@@ -63,7 +65,6 @@ class GraphClusterer(
     _: KW_ONLY
     isolated: str = "drop"
 
-    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _places_known: ClassVar[bool] = False  # whether it looks up nodes that something is known of
 
     _trusts_edges: ClassVar[bool] = True  # whether nodes of a cluster are linked to each other
@@ -75,11 +76,7 @@ class GraphClusterer(
     _given = None  # type: Constraints | None  # about rows
     _hierarchy = None  # type: Hierarchy | None
 
-    def _check(self) -> None:
-        """Raise InputError for parameters that make no sense."""
-
     def _in_memory_only(self) -> dict[str, bool]:
-        """Parameters, and whether their values run in memory alone."""
         return {"isolated": self.isolated != "drop"}
 
     def _columns(self, k: int) -> int:
@@ -131,10 +128,28 @@ class GraphClusterer(
         self, others: dict[str, Any], classes: int | None, n: int, nnz: int
     ) -> StoredCost:
         """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
-        homes.check_home(self, DISK, others)
+        self._check_home(DISK, others)
         if isinstance(self._named_clusters(classes or 0), str):
-            raise InputError(homes.COUNTS)
-        return homes.cost_on_disk(self, 2, n, nnz)
+            raise InputError(_COUNTS)
+        return self.cost_of_clusters(2, n, nnz)
+
+    def cost_of_clusters(self, k: int, n: int, nnz: int) -> StoredCost:
+        """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
+        columns = self._columns(k)
+        return StoredCost(n, nnz, columns + guard(columns), told=self._places_known)
+
+    def _work_on_disk(self, graph: StoredGraph, n_classes: int, recorder: Recorder) -> StoredWork:
+        """The home of a graph that stays on disk; raises InputError where not even that fits."""
+        if graph.copies is not None and self._places_known:
+            raise InputError(
+                "graph: has nodes that stand for several rows, of which nothing can be said on "
+                "disk; give more memory, or take NCut"
+            )
+        k = self._named_clusters(n_classes)
+        if isinstance(k, str):
+            raise InputError(_COUNTS)
+        cost = self.cost_of_clusters(k, graph.n_nodes, graph.n_entries)
+        return self._disk_work(graph, self._columns(k), cost, recorder)
 
     def _k_or(self, n_classes: int | None) -> int:
         """K as it was asked for; what is no number is told later."""
@@ -168,7 +183,7 @@ class GraphClusterer(
             self._counted = "classes among the labels"
         elif asked == AUTO:
             if work.home != MEMORY:
-                raise InputError(homes.COUNTS)
+                raise InputError(_COUNTS)
             count = count_clusters(work.view, seed, known)
             asked, self._counted = count.k, count.reason
             if count.doubt is None:
@@ -460,3 +475,19 @@ class GraphClusterer(
                 work = self._view(self.graph_, Recorder(Unheard()))
                 self._hierarchy = grown_tree(work, self.labels_, self.constraints_, self._used_seed)
         return self._hierarchy
+
+
+def fit_at(estimator: Any, work: Any, known: Any = None) -> Any:
+    """Fit a clusterer on a home that is there already, to what is known of its nodes, if anything.
+
+    Sets what `fit` sets; on ranks `embedding_` is on rank 0 alone, and all else everywhere.
+    Raises InputError for what does not run there.
+    """
+    estimator._check_home(work.home)
+    estimator._used_seed = seed = estimator._seed()
+    if known is None:
+        estimator._run(work)
+    else:
+        estimator._given = known
+        estimator._run(work, known, seed)
+    return estimator

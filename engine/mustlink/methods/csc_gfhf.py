@@ -28,9 +28,9 @@ from mustlink.errors import InputError
 from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.labels import as_labels, encoded, n_classes_in
-from mustlink.linear.by_columns import done
+from mustlink.linear.cg import done
+from mustlink.linear.laplacian_solve import Inverse, dense_inverse, rough_inverse
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
 from mustlink.observe import Observer, Recorder, recorded

@@ -21,7 +21,6 @@ from mustlink.errors import InputError
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import n_classes_in
-from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.methods.doubts import (
     doubt_feasible,
@@ -98,7 +97,7 @@ class InformedClusterer(GraphClusterer):
             if DISK in self.homes:
                 on_disk = partial(self._cost_on_disk, others, classes)
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
-            if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
                 known = side_information(X, y, constraints, recorder, **told)
                 self._fit_on_disk(X, known, recorder, others, seed)
                 return self
@@ -120,8 +119,8 @@ class InformedClusterer(GraphClusterer):
         seed: int,
     ) -> None:
         """`fit` of a graph that is read by blocks of rows; `embedding_` has its rows on disk."""
-        homes.check_home(self, DISK, others)
-        self._home = homes.disk_work(self, graph, known.classes.size, recorder)
+        self._check_home(DISK, others)
+        self._home = self._work_on_disk(graph, known.classes.size, recorder)
         self._used_seed, self._given = seed, known
         self._run(self._home, known, seed)
 
@@ -149,7 +148,7 @@ class InformedClusterer(GraphClusterer):
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
             if isinstance(self.graph_, StoredGraph):
-                homes.check_home(self, DISK)
+                self._check_home(DISK)
                 self._home, self._given = self._home.heard_by(recorder), given
                 self._run_again(self._home, given)
                 del self._cut_on_disk  # its clusters have other numbers

@@ -26,8 +26,8 @@ from mustlink.graph import Graph
 from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
+from mustlink.graph.structure import GraphLook
 from mustlink.labels import as_labels, class_labels
-from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.doubts import note_components, warn_of_components, warn_of_gap
 from mustlink.neighbours.points_by_rows import is_rows
@@ -132,9 +132,9 @@ class NCut(GraphClusterer):
             self._used_seed = seed = self._seed()
             on_disk = partial(self._cost_on_disk, others, None)
             X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
-            if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
-                homes.check_home(self, DISK, others)
-                self._run(homes.disk_work(self, X, 0, recorder))
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+                self._check_home(DISK, others)
+                self._run(self._work_on_disk(X, 0, recorder))
                 return self
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
             work = MemoryWork(self._work(X, recorder, seed, sample_weight))

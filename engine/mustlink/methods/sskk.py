@@ -45,8 +45,8 @@ from mustlink.methods.clusterer import Ints
 from mustlink.methods.doubts import note_contradictions, warn_if_broken, warn_of_lost
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.numeric import dense_algebra
+from mustlink.operators.constraint_operator import PenalizedGraph, penalized
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.penalized_graph import PenalizedGraph, penalized
 from mustlink.rounding.assign import kmeans
 from mustlink.workspace import Workspace
 

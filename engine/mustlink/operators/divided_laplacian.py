@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mustlink.graph.structure import component_labels
 from mustlink.kernels.spmm import scaled
-from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import DividedMatrix
 from mustlink.space import Dots, GroupSums
@@ -94,10 +94,6 @@ class DividedLaplacian(GroundedLaplacian):
         """See `GroundedLaplacian.grounded`; its null space is empty."""
         null = NullSpace.empty(self.space.held, self.space)
         return replace(super().grounded(ground, kept), null=null)
-
-    def regularized(self, tau: float) -> Self:
-        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
-        return self.grounded(*regularized(self, tau))
 
 
 def components(

@@ -23,14 +23,13 @@ _ROWS = 1 << 16
 class FactoredKernel:
     """Φ (n, r) with Q ≈ ΦΦᵀ, the nodes `pivots` (r,) whose columns of Q are exact.
 
-    Q − ΦΦᵀ is positive semidefinite; `error` is its trace over n, `largest` its largest entry,
-    `spread` the trace over n that one column leaves: what there is to tell beyond "all alike".
+    Q − ΦΦᵀ is positive semidefinite; `error` is its trace over n, `spread` the trace over n that
+    one column leaves: what there is to tell beyond "all alike".
     """
 
     factor: Block
     pivots: Ints
     error: float
-    largest: float
     spread: float
 
 
@@ -80,7 +79,6 @@ def gaussian_factor(
         columns[: len(pivots)].T,
         np.array(pivots, dtype=np.int64),
         error,
-        float(left.max(initial=0.0)),
         spread,
     )
 

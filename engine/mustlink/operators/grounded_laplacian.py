@@ -7,23 +7,26 @@ keep their place, with T^½ = 0: rows of blocks are 0 there. So it is wherever t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import next_term
-from mustlink.kernels.spmm import scaled, scaled_permutation, spmm_axpby
-from mustlink.operators.edges import Edges
-from mustlink.operators.sparse_operator import SparseOperator
-from mustlink.space import LocalSpace, Space, Vector
+from mustlink.kernels.diffused_columns import diffused_columns, workspace
+from mustlink.kernels.spmm import scaled, spmm_axpby
+from mustlink.operators.protocol import Laplacian
+from mustlink.operators.sparse_operator import Edges, SparseOperator
+from mustlink.space import LocalSpace, Vector
 
 Block = NDArray[np.float64]
 Floats = NDArray[np.float64]
+Own = TypeVar("Own", bound=Laplacian)  # that of a home
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,43 +162,31 @@ class GroundedLaplacian:
             inner.eliminate_zeros()
         return replace(self, S=inner, root_degree=root, ground=total)
 
-    def system_on(
-        self, free: NDArray[np.integer[Any]], ratio: Floats, smooth: Any, ground: Floats | None
-    ) -> GroundedLaplacian:
-        """I − RSR on the rows `free` alone, R = diag(ratio) <= 1; `smooth` (f,) spans what is so.
+    def local_diffusion(
+        self,
+        B: sp.csc_matrix,
+        coefficients: Floats,
+        thresholds: Floats,
+        final: tuple[Floats, float],
+        dtype: Any,
+    ) -> Callable[[tuple[int, int]], Any]:
+        """A function of (first, last): Σ_k c_kq S^k b for these columns b of B (m, c), truncated.
 
-        `ground` (f,) is smooth·(I − RSR)smooth, entry by entry.
+        `coefficients` c (K+1, Q); thresholds, what is dropped at the end and the result, sparse
+        columns, are those of `kernels.diffused_columns`. Any number of threads may call it.
         """
-        S = self.S.astype(np.float64, copy=False)
-        if free.size < S.shape[0]:
-            S = scaled_permutation(
-                S, free.astype(np.int64, copy=False), np.ones(free.size), S.dtype
-            )
-        inner = sp.csr_matrix((scaled(S, ratio), S.indices, S.indptr), shape=S.shape)
-        return GroundedLaplacian(inner, smooth, ground=ground)
+        own, how = threading.local(), (coefficients, thresholds, final, dtype)
+
+        def columns(span: tuple[int, int]) -> Any:
+            if not hasattr(own, "space"):
+                own.space = workspace(self.size, self.S.nnz, coefficients.shape[1])
+            return diffused_columns(self.S, self.root_degree, B, span, *how, own.space)
+
+        return columns
 
     def to_dense(self) -> Block:
         """I − S as a dense matrix; for small graphs."""
         return np.eye(self.size) - self.S.toarray()
-
-
-class Degrees(Protocol):
-    """What is asked of a Laplacian L̄ = I − D^-½WD^-½, rows without an edge being 0."""
-
-    @property
-    def space(self) -> Space:
-        """Where its blocks live."""
-
-    @property
-    def root_degree(self) -> Vector:
-        """D^½."""
-
-    @property
-    def volume(self) -> float:
-        """Sum of the degrees."""
-
-    def apply(self, X: Any, /) -> Any:
-        """L̄X, in the precision of X."""
 
 
 def grounded_degrees(laplacian: Any, ground: Vector, kept: Vector) -> tuple[Vector, Vector, Vector]:
@@ -215,8 +206,8 @@ def grounded_degrees(laplacian: Any, ground: Vector, kept: Vector) -> tuple[Vect
     return inside, space.rowwise(_total, kept, ground, root, away), ratio
 
 
-def regularized(laplacian: Degrees, tau: float) -> tuple[Vector, Vector]:
-    """What is grounded of L̄_τ = I − T^-½WT^-½, T = D + τd̄I: ground and nodes, all.
+def regularized(laplacian: Own, tau: float) -> Own:
+    """L̄_τ = I − T^-½WT^-½, T = D + τd̄I, τ > 0.
 
     d̄ is the mean degree of the nodes with an edge, each counted as often as it stands for rows. A
     set A of nodes costs (cut(A) + τd̄|A|)/(vol(A) + τd̄|A|): small ones cost nearly 1 however few
@@ -228,7 +219,8 @@ def regularized(laplacian: Degrees, tau: float) -> tuple[Vector, Vector]:
     copies = linked if space.weights is None else space.weights
     count = space.dots(space.column(linked), space.column(copies))[0]
     mean = tau * laplacian.volume / count
-    return space.rowwise(lambda c: c * mean, copies), space.rowwise(_all, root)
+    every = space.rowwise(lambda r: np.ones(r.shape, dtype=np.bool_), root)
+    return laplacian.grounded(space.rowwise(lambda c: c * mean, copies), every)
 
 
 def _outside(kept: NDArray[Any], root: Floats) -> Floats:
@@ -254,7 +246,3 @@ def _total(kept: NDArray[Any], ground: Floats, root: Floats, away: Floats) -> Fl
 
 def _linked(root: Floats) -> Floats:
     return (root > 0).astype(np.float64)
-
-
-def _all(root: Floats) -> NDArray[np.bool_]:
-    return np.ones(root.shape, dtype=np.bool_)

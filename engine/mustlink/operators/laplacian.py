@@ -18,7 +18,7 @@ from mustlink.graph.graph import Graph
 from mustlink.graph.structure import component_labels, cuthill_mckee, renumber_by_size
 from mustlink.kernels.blocks import by_rows
 from mustlink.kernels.spmm import scaled, scaled_permutation
-from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import LocalSpace, Vector
 
@@ -98,10 +98,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         """See `GroundedLaplacian.grounded`; its null space is empty."""
         return replace(super().grounded(ground, kept), null=NullSpace.empty(self.size))
 
-    def regularized(self, tau: float) -> Self:
-        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
-        return self.grounded(*regularized(self, tau))
-
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
         """The components that have a marked working node, `marked` (m,)."""
         component = self.null.component
@@ -135,6 +131,16 @@ class NormalizedLaplacian(GroundedLaplacian):
         """Row sums of D^½SD^½ as S is stored, (m,), less the ground."""
         exact: NDArray[np.float64] = self.root_degree**2 - self.grounding
         return exact if self.excess is None else exact * (1.0 + self.excess[:, 0])
+
+    @property
+    def in_double(self) -> Self:
+        """L̄ of the weights as S in single precision has them; itself if S is in double."""
+        if self.S.dtype == np.float64:
+            return self
+        S, root = self.S, np.sqrt(self.degrees)
+        S = sp.csr_matrix((S.data.astype(np.float64), S.indices, S.indptr), shape=S.shape)
+        S.data = scaled(S, self.root_degree / root)
+        return replace(self, S=S, root_degree=root)
 
     def apply(self, X: Block) -> Block:
         """L̄X for a block (m, b), in the block's precision."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ class Preconditioner(Protocol):
 
     def __call__(self, R: Block, /) -> Block:
         """Apply it; R is not changed."""
-        ...
 
 
 class Laplacian(Protocol):
@@ -26,45 +25,36 @@ class Laplacian(Protocol):
     @property
     def space(self) -> Space:
         """Where its blocks live."""
-        ...
 
     @property
     def diagonal(self) -> Vector:
         """1 − s_ii, (n,)."""
-        ...
 
     @property
     def norm(self) -> float:
         """An upper estimate of ‖L̄‖₂, the unit of residuals."""
-        ...
 
     def apply(self, X: Block) -> Block:
         """L̄X for a block (n, b), in the block's precision."""
-        ...
 
     @property
     def null(self) -> NullSpace:
         """Its null space."""
-        ...
 
     @property
     def root_degree(self) -> Vector:
         """D^½1, (n,)."""
-        ...
 
     @property
     def volume(self) -> float:
         """Sum of the degrees."""
-        ...
 
     @property
     def dtype(self) -> Any:
         """Precision in which S is stored, and blocks are best held."""
-        ...
 
     def smooth(self, X: Block, times: int) -> Block:
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
-        ...
 
     def three_terms(
         self, V: Block, old: Block, weights: tuple[float, float, float], out: Block
@@ -73,22 +63,15 @@ class Laplacian(Protocol):
 
         `out` is neither V nor old.
         """
-        ...
 
     def recurrence(self, X: Block, steps: Sequence[tuple[float, float, float]]) -> Block:
         """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
 
         The first step has c = 0. X is not changed.
         """
-        ...
 
-    def grounded(self, ground: Vector, kept: Vector) -> Laplacian:
+    def grounded(self, ground: Vector, kept: Vector) -> Self:
         """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n,), see `grounded_degrees`."""
-        ...
-
-    def regularized(self, tau: float) -> Laplacian:
-        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
-        ...
 
 
 class PlacedLaplacian(Protocol):
@@ -101,48 +84,38 @@ class PlacedLaplacian(Protocol):
     @property
     def space(self) -> Space:
         """Where blocks live."""
-        ...
 
     @property
     def root_degree(self) -> Vector:
         """D^½1."""
-        ...
 
     @property
     def volume(self) -> float:
         """Sum of the degrees."""
-        ...
 
     @property
     def size(self) -> int:
         """Rows of blocks, wherever they are."""
-        ...
 
     @property
     def n_entries(self) -> int:
         """Stored entries of S."""
-        ...
 
     @property
     def positions(self) -> NDArray[np.int64]:
         """Working number of each of these nodes, -1 for those without an edge."""
-        ...
 
     @property
     def nodes(self) -> NDArray[np.int64]:
         """Those of these nodes that have an edge, in any order."""
-        ...
 
     @property
     def weights(self) -> Vector | None:
         """How many every row stands for, None: 1 each."""
-        ...
 
     @property
     def mean_degree(self) -> float:
         """Of the nodes with an edge, each counted as often as its weight says."""
-        ...
 
     def enter(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows of all nodes of the graph in working order; of nodes at home."""
-        ...

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustlink.graph.stored import RowBlock, StoredGraph, Survey
 from mustlink.kernels.stored_rows import advance
-from mustlink.operators.grounded_laplacian import grounded_degrees, regularized
+from mustlink.operators.grounded_laplacian import grounded_degrees
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Small, Vector
 from mustlink.space.disk import DiskBlock, DiskSpace
@@ -66,10 +66,6 @@ class StoredLaplacian:
         inverse = self.space.rowwise(lambda r: _inverse(r**2), root)
         null = NullSpace.empty(self.size, self.space)
         return replace(self, inverse=inverse, root_degree=root, null=null, ground=total)
-
-    def regularized(self, tau: float) -> StoredLaplacian:
-        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
-        return self.grounded(*regularized(self, tau))
 
     @property
     def size(self) -> int:

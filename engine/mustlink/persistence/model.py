@@ -141,9 +141,10 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     estimator.graph_ = graph
     found = {name: _in(value) for name, value in state.items()}
     names = found.get("_names")  # of clusters by number: pairs, as JSON's keys are text
-    fine = isinstance(names, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in names)
+    pairs = names if isinstance(names, tuple) else (None,)
+    fine = all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
     refuse(not fine, "names of clusters")
-    found["_names"] = dict(names)
+    found["_names"] = dict(pairs)
     check_attributes(estimator, found, graph)
     for attribute, value in found.items():
         setattr(estimator, attribute, value)

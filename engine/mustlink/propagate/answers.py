@@ -290,7 +290,7 @@ def conclude(
             "refine": way.refine,
             **({"why": best.why} if best.why else {}),
             "solver": "none" if convergence is None else convergence.solver,
-            "graph": dict(problem.info),
+            "graph": dict(problem.work.info),
         },
         convergence=convergence,
         satisfaction=None,

@@ -1,4 +1,4 @@
-"""Generalised label propagation with any energy (AB09 §3.1): the paper's own thesis.
+"""Generalised label propagation, GLP (AB09 §3.1): the paper's own thesis, for any energy fᵀMf.
 
     min fᵀMf + Σ_i w_i (f_i − y_i)²    subject to f_i = y_i on clamped nodes, f ⟂ Δ
 
@@ -11,14 +11,13 @@ are; here they are in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -32,13 +31,11 @@ from mustlink.check import (
     check_tolerance,
     numeric_array,
 )
-from mustlink.deadline import Deadline
-from mustlink.errors import InputError, NumericalError
+from mustlink.errors import InputError
 from mustlink.kernels.spmm import spmm
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, class_labels, named
-from mustlink.linear.by_columns import by_columns, done
-from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.cg import Map, cg_by_columns
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Observer, Recorder, recorded
@@ -56,22 +53,17 @@ Ints = NDArray[np.int64]
 _SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
 _SHARE = 1e-13  # share of the largest response to Δ below which another is rounding
 _DEPENDENT = 1e-12  # singular value of columns of length 1 below which they say the same
-_SYMMETRY = 1e-6  # of the largest entry, or of the lengths of a product's factors
+_SYMMETRY = 1e-6  # of the largest entry
 _NEGATIVE = 1e-9  # share of the largest entry below which a negative diagonal is rounding
 
 # --- energies
 
 
-@dataclass(frozen=True, eq=False)
-class System:
-    """E(M + diag(w))_ff E, E = diag(scale): positive definite, with a diagonal near 1.
-
-    `apply` is its product with a block, `precondition` an approximate inverse or None.
-    """
+class System(NamedTuple):
+    """(M + diag(w))_ff by its product with a block, and an approximate inverse."""
 
     apply: Map
-    scale: Floats
-    precondition: Map | None = None
+    precondition: Map
 
 
 class Energy(Protocol):
@@ -88,25 +80,9 @@ class Energy(Protocol):
         """M + diag(weight) on the rows `free`, `weight` (len(free),) >= 0."""
 
 
-def scaled_system(
-    energy: Energy, diagonal: Floats, free: Ints, weight: Floats, precondition: Map | None = None
-) -> System:
-    """The system of an energy known by its product only.
-
-    `diagonal` (m,) > 0 is comparable with M's; `precondition` ≈ the unscaled inverse.
-    """
-    scale = 1.0 / np.sqrt(diagonal[free] + weight)
-    outer = scale[:, None]
-    A = restricted(energy, free, weight)
-    inner = None if precondition is None else (lambda V: precondition(V / outer) / outer)
-    return System(lambda V: outer * A(outer * V), scale, inner)
-
-
 def restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
     """X -> ((M + diag(weight)) X) on the rows `free`."""
     m, extra = energy.size, weight[:, None]
-    if free.size == m:
-        return lambda X: energy.apply(X) + extra * X
 
     def inner(X: Block) -> Block:
         whole = np.zeros((m, X.shape[1]))
@@ -117,37 +93,43 @@ def restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
     return inner
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A form M on some of the nodes: products in double and single precision, PᵀMP, diag(M)."""
+def fit_system(
+    apply: Map,
+    single: Product,
+    galerkin: Callable[[sp.csr_matrix], sp.csr_matrix],
+    diagonal: Floats,
+    pattern: sp.csr_matrix,
+    weight: Floats,
+) -> System:
+    """M + diag(weight) with a multigrid of its own, aggregated along `pattern`.
 
-    apply: Map
-    single: Product
-    galerkin: Callable[[sp.csr_matrix], sp.csr_matrix]
-    diagonal: Floats
+    M by products in double and single precision, PᵀMP and diag(M), on the free nodes alone.
+    """
+    rows = np.flatnonzero(weight)
+    extra = weight[rows, None]
+    extra32 = extra.astype(np.float32)
 
-    def system(self, pattern: sp.csr_matrix, weight: Floats) -> System:
-        """M + diag(weight) with a multigrid of its own, aggregated along `pattern`."""
-        rows = np.flatnonzero(weight)
-        extra = weight[rows, None]
-        extra32 = extra.astype(np.float32)
+    def whole(X: Block) -> Block:
+        Y = apply(X)
+        Y[rows] += extra * X[rows]
+        return Y
 
-        def apply(X: Block) -> Block:
-            Y = self.apply(X)
-            Y[rows] += extra * X[rows]
-            return Y
+    def whole32(X: NDArray[np.float32]) -> NDArray[np.float32]:
+        Y = single(X)
+        Y[rows] += extra32 * X[rows]
+        return Y
 
-        def single(X: NDArray[np.float32]) -> NDArray[np.float32]:
-            Y = self.single(X)
-            Y[rows] += extra32 * X[rows]
-            return Y
+    def coarse(P: sp.csr_matrix) -> sp.csr_matrix:
+        inner = P[rows]
+        return sp.csr_matrix(galerkin(P) + inner.T @ sp.diags_array(weight[rows]) @ inner)
 
-        def coarse(P: sp.csr_matrix) -> sp.csr_matrix:
-            inner = P[rows]
-            return sp.csr_matrix(self.galerkin(P) + inner.T @ sp.diags_array(weight[rows]) @ inner)
+    return System(whole, galerkin_cycle(whole32, diagonal + weight, coarse, pattern))
 
-        cycle = galerkin_cycle(single, self.diagonal + weight, coarse, pattern)
-        return System(apply, np.ones(weight.size), cycle)
+
+def in_single(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Values in single precision, indices shared."""
+    data: NDArray[np.float32] = matrix.data.astype(np.float32)
+    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,231 +151,18 @@ class MatrixEnergy:
         """M + diag(weight) on the rows `free`, with a multigrid that carries constants down."""
         A = sp.csr_matrix(self.matrix[free][:, free])
         A.sort_indices()
-        single = sp.csr_matrix((A.data.astype(np.float32), A.indices, A.indptr), shape=A.shape)
-        fit = Fit(
+        single = in_single(A)
+        return fit_system(
             lambda X: spmm(A, np.ascontiguousarray(X)),
             lambda X: spmm(single, np.ascontiguousarray(X)),
             lambda P: sp.csr_matrix(P.T.tocsr() @ (A @ P)),
             np.maximum(A.diagonal().astype(np.float64), 0.0),
-        )
-        return fit.system(A, weight)
-
-
-@dataclass(frozen=True, eq=False)
-class OperatorEnergy:
-    """M by its product alone: no entry is known, and nothing preconditions it."""
-
-    product: Map
-    size: int
-
-    def apply(self, X: Block) -> Block:
-        """MX for a block (m, b)."""
-        found = np.asarray(self.product(X))
-        if found.shape != X.shape or found.dtype.kind not in "fiu":
-            raise InputError(
-                f"M: a block {X.shape} became {found.dtype} of shape {found.shape}; a product "
-                "keeps the shape and is real"
-            )
-        return found.astype(np.float64, copy=False)
-
-    def system(self, free: Ints, weight: Floats) -> System:
-        """Scaled by the weights alone."""
-        return scaled_system(self, np.ones(self.size), free, weight)
-
-
-def as_energy(M: Any, n: int) -> Energy:
-    """A sparse or dense matrix (n, n), a LinearOperator or a callable; raises InputError.
-
-    Symmetric to 1e-6, and no diagonal entry is negative; of an operator one product is looked at.
-    """
-    if isinstance(M, LinearOperator) or (callable(M) and not hasattr(M, "shape")):
-        if isinstance(M, LinearOperator) and M.shape != (n, n):
-            raise InputError(f"M: shape {M.shape} for {n} labels; give one row per node")
-        energy = OperatorEnergy(M.matmat if isinstance(M, LinearOperator) else M, n)
-        _look(energy)
-        return energy
-    matrix = as_csr(M, "M").astype(np.float64, copy=False)
-    if matrix.shape != (n, n):
-        raise InputError(f"M: shape {matrix.shape} for {n} labels; give one row per node")
-    largest = float(np.abs(matrix.data).max(initial=0.0))
-    if not np.isfinite(largest):
-        raise InputError("M: entries that are not finite; remove NaN and Inf")
-    gap = abs(matrix - matrix.T).max() if matrix.nnz else 0.0
-    if gap > _SYMMETRY * largest:
-        raise InputError(
-            f"M: not symmetric, M and its transpose differ by {gap:.2g}; pass (M + M.T) / 2"
-        )
-    least = float(matrix.diagonal().min(initial=0.0))
-    if least < -_NEGATIVE * largest:
-        raise InputError(
-            f"M: diagonal entry {least:.2g} is negative, fᵀMf has no minimum; give a positive "
-            "semidefinite M, such as D − W for affinities W"
-        )
-    return MatrixEnergy(matrix)
-
-
-def _look(energy: OperatorEnergy) -> None:
-    """Raise InputError where one product is not that of a symmetric positive semidefinite M."""
-    X = np.random.default_rng(0).standard_normal((energy.size, 2))
-    MX = energy.apply(X)
-    if not np.isfinite(MX).all():
-        raise InputError("M: its product with random vectors is not finite; look at the operator")
-    products, size = X.T @ MX, float(np.linalg.norm(X) * np.linalg.norm(MX))
-    if abs(products[0, 1] - products[1, 0]) > _SYMMETRY * size:
-        raise InputError("M: not symmetric, ⟨x, My⟩ is not ⟨Mx, y⟩; pass (M + Mᵀ) / 2")
-    if products.diagonal().min() < -_NEGATIVE * size:
-        raise InputError(
-            "M: xᵀMx is negative for a random x, fᵀMf has no minimum; give a positive "
-            "semidefinite M"
+            A,
+            weight,
         )
 
 
 # --- the problem
-
-
-def propagate(
-    energy: Energy,
-    Y: Block,
-    recorder: Recorder,
-    solving: Solving,
-    *,
-    clamped: Ints | None = None,
-    weight: Floats | None = None,
-    balance: Floats | None = None,
-) -> tuple[Block, Convergence]:
-    """Minimiser F (m, K) of the problem above for targets Y (m, K), column by column.
-
-    Stationarity on the free rows is (M + diag(w))f = wy + μΔ − M_fc y_c, with μ such that f ⟂ Δ
-    (AB09 eq. 11, 38, 40; the right-hand side Δ is one more column of the same block solve).
-    `clamped`, `weight` and Δ = `balance`, (m,) or columns, default to nothing. The free system must
-    be definite: some label in every component. Cost: about 15 multigrid cycles, or some hundred
-    products where the weights are large everywhere.
-    """
-    m = Y.shape[0]
-    held = np.empty(0, dtype=np.int64) if clamped is None else clamped
-    is_free = np.ones(m, dtype=bool)
-    is_free[held] = False
-    free = np.flatnonzero(is_free)
-    w = np.zeros(m) if weight is None else weight
-    recorder.budget.ask(2 * Y.nbytes, f"equations for {Y.shape[1]} classes on {m} nodes")
-    B = w[:, None] * Y
-    if held.size:
-        for first in range(0, Y.shape[1], solving.together):
-            part = slice(first, first + solving.together)
-            B[:, part] -= energy.apply(np.where(is_free[:, None], 0.0, Y[:, part]))
-    if balance is not None:
-        B = np.column_stack([B, balance])
-    B = B[free]
-    X, convergence = solve(energy, B, free, w[free], recorder, solving)
-    del B
-    if balance is not None:
-        response, X = X[:, Y.shape[1] :], X[:, : Y.shape[1]]
-        delta = balance.reshape(m, -1)
-        excess = delta[free].T @ X + delta[held].T @ Y[held]
-        X = X - response @ _multipliers(delta[free].T @ response, excess)
-    F = np.array(Y, dtype=np.float64)
-    F[free] = X
-    return F, convergence
-
-
-def _multipliers(across: Floats, excess: Block) -> Block:
-    """ΔᵀA⁻¹Δ's inverse times `excess`, without what is rounding or said by another column of Δ."""
-    values, V = dense_algebra.eigh((across + across.T) / 2)
-    there = values > _SHARE * max(float(values.max(initial=0.0)), 0.0)
-    V = V[:, there]
-    found: Block = V @ ((V.T @ excess) / values[there, None])
-    return found
-
-
-def solve(
-    energy: Energy,
-    B: Block,
-    free: Ints,
-    weight: Floats,
-    recorder: Recorder,
-    solving: Solving,
-) -> tuple[Block, Convergence]:
-    """Solve (M + diag(weight)) X = B on the rows `free`, (f, b)."""
-    tol = solving.tolerance(energy.size)
-    if free.size == 0 or solving.is_dense(energy.size):
-        with recorder.stage("propagating"):
-            found = direct(restricted(energy, free, weight), B, tol, _SINGULAR)
-            if found is None:
-                raise NumericalError("graph: a linear system of all nodes is singular to rounding")
-            return found
-    with recorder.stage("multigrid set-up"):
-        system = energy.system(free, weight)
-    scale = system.scale[:, None]
-    X, convergence = _by_gradients(system, scale * B, tol, recorder, solving)
-    X *= scale
-    return X, convergence
-
-
-def _by_gradients(
-    system: System,
-    B: Block,
-    tol: float,
-    recorder: Recorder,
-    solving: Solving,
-    project: Map | None = None,
-) -> tuple[Block, Convergence]:
-    """AX = B (m, b), or PAX = PB for X = PX, P the projection `project` that is never left."""
-
-    def part(
-        C: Block, advance: Callable[[float], None], until: Deadline
-    ) -> tuple[Block, Convergence]:
-        return block_cg(
-            system.apply if project is None else lambda X: project(system.apply(X)),
-            C,
-            tol=tol,
-            max_iter=solving.max_iter,
-            precondition=system.precondition,
-            project=project,
-            on_step=lambda worst: advance(done(worst, tol)),
-            deadline=until,
-        )
-
-    with recorder.stage("propagating") as advance:
-        return by_columns(part, B, advance, solving.deadline, solving.together)
-
-
-def propagate_within(
-    energy: Energy,
-    Y: Block,
-    clamped: Ints,
-    weight: Floats,
-    delta: Block,
-    recorder: Recorder,
-    solving: Solving,
-) -> tuple[Block, Convergence]:
-    """`propagate` with ΔᵀF = 0 for columns Δ (m, r), by iterations that never leave them.
-
-    On the free rows F = F₀ + G, F₀ the least with the right products with Δ, G ⟂ Δ. The response
-    of M to Δ, from which the multipliers could be had, may take many times as many steps: it lies
-    along all that M hardly sees.
-    """
-    free = np.setdiff1d(np.arange(energy.size), clamped)
-    tol = solving.tolerance(energy.size)
-    fixed = np.zeros_like(Y)
-    fixed[clamped] = Y[clamped]
-    with recorder.stage("multigrid set-up"):
-        system = energy.system(free, weight[free])
-    scale = system.scale[:, None]
-    U, sizes, V = np.linalg.svd(scale * delta[free], full_matrices=False)
-    there = sizes > _DEPENDENT * sizes.max(initial=0.0)
-    U, sizes, V = U[:, there], sizes[there], V[there]
-
-    def project(X: Block) -> Block:
-        found: Block = X - U @ (U.T @ X)
-        return found
-
-    start = U @ ((V @ (-delta.T @ fixed)) / sizes[:, None])
-    B = scale * ((weight[:, None] * Y - energy.apply(fixed))[free]) - system.apply(start)
-
-    Z, convergence = _by_gradients(system, B, tol, recorder, solving, project)
-    F = fixed
-    F[free] = scale * (start + Z)
-    return F, convergence
 
 
 def minimised(
@@ -405,25 +174,106 @@ def minimised(
     recorder: Recorder,
     solving: Solving,
 ) -> tuple[Block, Convergence]:
-    """The minimiser (m, K) of the problem above, Δ = `delta` (m, r), as `solving` says.
+    """Minimiser (m, K) of the problem above for targets Y (m, K), Δ = `delta` (m, r), if any.
 
-    Conjugate gradients find one where it is not unique (points on a plane with fewer labels than
-    coordinates, for example), and a warning says so.
+    Stationarity on the free rows is (M + diag(w))f = wy + Δμ − M_fc y_c, with μ such that f ⟂ Δ
+    (AB09 eq. 11, 38, 40). Nodes `held` keep their y. Where the labels do not determine all
+    values (points on a plane with fewer labels than coordinates, for example), a warning says so,
+    and those of the conjugate gradients are given. Cost: about 15 multigrid cycles, or some hundred
+    products where the weights are large everywhere.
     """
-    if delta is not None and not solving.is_dense(energy.size):
-        return propagate_within(energy, Y, held, weight, delta, recorder, solving)
-    try:
-        how: Any = {"clamped": held, "weight": weight, "balance": delta}
-        return propagate(energy, Y, recorder, solving, **how)
-    except NumericalError:
+    free = np.setdiff1d(np.arange(energy.size), held)
+    recorder.budget.ask(2 * Y.nbytes, f"equations for {Y.shape[1]} classes on {energy.size} nodes")
+    F = np.zeros_like(Y)
+    F[held] = Y[held]
+    B = weight[free, None] * Y[free]
+    for first in range(0, Y.shape[1] if held.size else 0, solving.together):
+        part = slice(first, first + solving.together)
+        B[:, part] -= energy.apply(F[:, part])[free]
+    side = None if delta is None else (delta[free], delta.T @ F)
+    if free.size == 0 or solving.is_dense(energy.size):
+        with recorder.stage("propagating"):
+            found = _direct(restricted(energy, free, weight[free]), B, side, solving, energy.size)
+        if found is not None:
+            F[free], convergence = found
+            return F, convergence
         recorder.warn(
             "the labels do not determine all values (M is singular on the other nodes, or not "
             "positive semidefinite); those of the conjugate gradients are given"
         )
-        solving = replace(solving, solver="cg")
-        if delta is None:
-            return propagate(energy, Y, recorder, solving, clamped=held, weight=weight)
-        return propagate_within(energy, Y, held, weight, delta, recorder, solving)
+    with recorder.stage("multigrid set-up"):
+        system = energy.system(free, weight[free])
+    F[free], convergence = _iterated(
+        system, B, side, solving.tolerance(energy.size), recorder, solving
+    )
+    return F, convergence
+
+
+def _direct(
+    A: Map, B: Block, side: tuple[Block, Block] | None, solving: Solving, size: int
+) -> tuple[Block, Convergence] | None:
+    """A⁻¹(B + Δμ) by LAPACK, μ such that ΔᵀX = −s, `side` Δ and s; None where A is singular.
+
+    The right side Δ is as many more columns of the same solve.
+    """
+    k = B.shape[1]
+    whole = B if side is None else np.column_stack([B, side[0]])
+    found = direct(A, whole, solving.tolerance(size), _SINGULAR)
+    if found is None or side is None:
+        return found
+    (X, convergence), (delta, excess) = found, side
+    X, response = X[:, :k], X[:, k:]
+    across = delta.T @ response
+    values, V = dense_algebra.eigh((across + across.T) / 2)
+    there = values > _SHARE * max(float(values.max(initial=0.0)), 0.0)
+    V = V[:, there]  # without what is rounding, or said by another column of Δ
+    return X - response @ (V @ ((V.T @ (delta.T @ X + excess)) / values[there, None])), convergence
+
+
+def _iterated(
+    system: System,
+    B: Block,
+    side: tuple[Block, Block] | None,
+    tol: float,
+    recorder: Recorder,
+    solving: Solving,
+) -> tuple[Block, Convergence]:
+    """The same by conjugate gradients that never leave ΔᵀX = −s.
+
+    X = X₀ + G, X₀ the least with the right products with Δ, G ⟂ Δ. The response of M to Δ, from
+    which the multipliers could be had, may take many times as many steps: it lies along all that M
+    hardly sees.
+    """
+    A: Map = system.apply
+    project: Map | None = None
+    start: Any = 0.0
+    if side is not None:
+        U, sizes, V = np.linalg.svd(side[0], full_matrices=False)
+        there = sizes > _DEPENDENT * sizes.max(initial=0.0)
+        U, sizes, V = U[:, there], sizes[there], V[there]
+        start = U @ ((V @ -side[1]) / sizes[:, None])
+        B = B - A(start)
+
+        def within(X: Block) -> Block:
+            found: Block = X - U @ (U.T @ X)
+            return found
+
+        project = within
+        A = lambda X: within(system.apply(X))  # noqa: E731
+
+    with recorder.stage("propagating") as advance:
+        Z, convergence = cg_by_columns(
+            A,
+            B,
+            tol=tol,
+            max_iter=solving.max_iter,
+            advance=advance,
+            deadline=solving.deadline,
+            together=solving.together,
+            precondition=system.precondition,
+            project=project,
+        )
+    return start + Z, convergence
 
 
 # --- the estimator
@@ -436,13 +286,13 @@ class GLP(PlainParameters, BaseEstimator):
     M is symmetric. All classes are solved at once, one-hot labels a column each, y = 0 where none
     is known. Every method that AB09 unifies is a choice of M, u and Δ; docs/methods.md lists them.
 
-    * `solver`: "dense" (LAPACK), "cg" (conjugate gradients, with a multigrid where M is a matrix),
-      "auto" (dense up to 1,000 nodes); `tol` the relative residual, None takes 1e-10 up to 20,000
-      nodes and 1e-6 above; `max_iter` the most steps.
+    * `solver`: "dense" (LAPACK), "cg" (conjugate gradients with a multigrid), "auto" (dense up to
+      1,000 nodes); `tol` the relative residual, None takes 1e-10 up to 20,000 nodes and 1e-6 above;
+      `max_iter` the most steps.
 
     After `fit`: `classes_` (K,), `labels_` = `transduction_` (n,), `label_distributions_` (n, K),
     rows sum to 1, `confidence_` (n,) from 0 (tie) to 1, `report_`, and F by `decision_function`.
-    Cost: some tens of products with M, or some hundreds of an operator whose entries are unknown.
+    Cost: some tens of products with M.
     """
 
     solver: str = "auto"
@@ -464,14 +314,13 @@ class GLP(PlainParameters, BaseEstimator):
     ) -> Self:
         """Label nodes from `y` (n,), -1 for unknown, by the energy M (n, n).
 
-        M: a scipy sparse or a dense matrix, a scipy LinearOperator, or a callable that gives MX
-        for a block (n, b). `weights` u: a number for all labelled nodes, or (n,) >= 0 one for every
-        node, with or without a label; infinite ones hold the label (AB09's ε = 0), the usual.
-        `orthogonal_to` Δ: (n,) or (n, r) columns. Raises InputError.
+        M: a scipy sparse or a dense matrix. `weights` u: a number for all labelled nodes, or
+        (n,) >= 0 one for every node, with or without a label; infinite ones hold the label (AB09's
+        ε = 0), the usual. `orthogonal_to` Δ: (n,) or (n, r) columns. Raises InputError.
 
         `prior` (n, K), distributions over the classes in their order, and `belief` b, (n,) or a
-        number >= 0, 1 if left out: Σ_i b_i ‖f_i − p_i‖² over nodes without a label is added. Where
-        M is a matrix, a part of it that no label or belief reaches is answered with -1.
+        number >= 0, 1 if left out: Σ_i b_i ‖f_i − p_i‖² over nodes without a label is added. A part
+        of M that no label or belief reaches is answered with -1.
         """
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
@@ -480,7 +329,7 @@ class GLP(PlainParameters, BaseEstimator):
         labels, names = class_labels(y)
         labels = as_labels(labels, labels.size, "y")
         with threads(self.n_jobs), recorder.limited(self.time_limit):
-            energy = as_energy(M, labels.size)
+            matrix = checked_matrix(M, labels.size)
             weight, held = _as_weights(weights, labels)
             delta = _as_columns(orthogonal_to, labels.size)
             check_prior("GLP", True, prior, belief)
@@ -489,7 +338,7 @@ class GLP(PlainParameters, BaseEstimator):
             if prior is not None:
                 said = Prior.of_rows(prior, belief, labels.size, classes.size)
                 said = said.without(labels >= 0)
-            self._run(energy, labels, weight, held, delta, said, recorder)
+            self._run(matrix, labels, weight, held, delta, said, recorder)
         if names is not None:
             self.labels_: Any = named(names, self.labels_)
             self.classes_: Any = names[self.classes_]
@@ -523,7 +372,7 @@ class GLP(PlainParameters, BaseEstimator):
 
     def _run(
         self,
-        energy: Energy,
+        matrix: sp.csr_matrix,
         labels: Ints,
         weight: Floats,
         held: NDArray[np.bool_],
@@ -538,16 +387,16 @@ class GLP(PlainParameters, BaseEstimator):
         if said is not None:
             told = told + said.belief[:, None] * said.values
             Y, weight = said.joined(Y, weight, None)
-        possible = _possible(energy, told)
-        inside = np.ones(labels.size, dtype=bool) if possible is None else possible.any(axis=1)
-        part, nodes = energy, np.flatnonzero(inside)
-        if isinstance(energy, MatrixEnergy) and nodes.size < labels.size:
-            part = MatrixEnergy(sp.csr_matrix(energy.matrix[nodes][:, nodes]))
+        possible = _possible(matrix, told)
+        inside = possible.any(axis=1)
+        nodes = np.flatnonzero(inside)
+        if nodes.size < labels.size:
+            matrix = sp.csr_matrix(matrix[nodes][:, nodes])
         solving = Solving(self.solver, self.tol, int(self.max_iter), recorder.deadline)
         within = None if delta is None else delta[nodes]
         clamped = np.flatnonzero(held[nodes])
         F, convergence = minimised(
-            part, Y[nodes], clamped, weight[nodes], within, recorder, solving
+            MatrixEnergy(matrix), Y[nodes], clamped, weight[nodes], within, recorder, solving
         )
         check_answer(F, "label propagation")
         if convergence.reason == TIME_LIMIT:
@@ -559,7 +408,7 @@ class GLP(PlainParameters, BaseEstimator):
         self._scores[nodes] = F
         V = F / typical(LocalSpace(nodes.size), F, np.ones(nodes.size)) if nodes.size else F
         P = np.zeros_like(Y)
-        P[nodes] = onto_simplex(V if possible is None else np.where(possible[nodes], V, -np.inf))
+        P[nodes] = onto_simplex(np.where(possible[nodes], V, -np.inf))
         self.label_distributions_ = P
         self.labels_ = np.where(inside, self.classes_[P.argmax(axis=1)], -1)
         self.confidence_ = confidence(P)
@@ -582,17 +431,35 @@ class GLP(PlainParameters, BaseEstimator):
         )
 
 
-def _possible(energy: Energy, told: Block) -> NDArray[np.bool_] | None:
-    """Classes that a label of the node's part of M allows (n, K); None for one part or unknown."""
-    if not isinstance(energy, MatrixEnergy):
-        return None
-    count, part = connected_components(energy.matrix, directed=False)
-    if count == 1:
-        return None
+def _possible(matrix: sp.csr_matrix, told: Block) -> NDArray[np.bool_]:
+    """Classes that a label of the node's part of M allows (n, K)."""
+    count, part = connected_components(matrix, directed=False)
     found = np.zeros((count, told.shape[1]), dtype=bool)
     nodes, codes = np.nonzero(told)
     found[part[nodes], codes] = True
     return found[part]
+
+
+def checked_matrix(M: Any, n: int) -> sp.csr_matrix:
+    """M (n, n) in double precision, symmetric to 1e-6, no diagonal entry below 0; or InputError."""
+    matrix = as_csr(M, "M").astype(np.float64, copy=False)
+    if matrix.shape != (n, n):
+        raise InputError(f"M: shape {matrix.shape} for {n} labels; give one row per node")
+    largest = float(np.abs(matrix.data).max(initial=0.0))
+    if not np.isfinite(largest):
+        raise InputError("M: entries that are not finite; remove NaN and Inf")
+    gap = abs(matrix - matrix.T).max() if matrix.nnz else 0.0
+    if gap > _SYMMETRY * largest:
+        raise InputError(
+            f"M: not symmetric, M and its transpose differ by {gap:.2g}; pass (M + M.T) / 2"
+        )
+    least = float(matrix.diagonal().min(initial=0.0))
+    if least < -_NEGATIVE * largest:
+        raise InputError(
+            f"M: diagonal entry {least:.2g} is negative, fᵀMf has no minimum; give a positive "
+            "semidefinite M, such as D − W for affinities W"
+        )
+    return matrix
 
 
 def _as_weights(weights: Any, labels: Ints) -> tuple[Floats, NDArray[np.bool_]]:

@@ -14,16 +14,10 @@ import numpy as np
 
 from mustlink.check import as_integer, check_choice
 from mustlink.eigen.work import MEMORY
-from mustlink.linear.direct_inverse import usual_preconditioner
+from mustlink.linear.laplacian_solve import usual_preconditioner
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.generalized import (
-    Floats,
-    Ints,
-    System,
-    propagate,
-    scaled_system,
-)
-from mustlink.propagate.problem import PropagationProblem, Solution, free_nodes
+from mustlink.propagate.generalized import Floats, Ints, System, minimised, restricted
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
 
 VARIANTS = ("em", "fixed-point")
@@ -68,7 +62,7 @@ class GWEM(Propagator):
         Y, weight = problem.believed(problem.Y)
         held = np.flatnonzero(problem.labelled)
         how = problem.recorder, problem.solving
-        return Solution(*propagate(walk, Y, *how, clamped=held, weight=weight), choices)
+        return Solution(*minimised(walk, Y, held, weight, None, *how), choices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,19 +112,21 @@ class WalkEnergy:
         min(1, mε) up to a factor of 2.
         """
         copies = self.laplacian.copies
-        step = self.laplacian.rescaled(copies / self.laplacian.root_degree)
-        diagonal = copies * self.degrees
+        step = self.laplacian.rescaled(copies / self.laplacian.root_degree).in_double
         kept, ground = np.zeros(self.size, dtype=np.bool_), np.zeros(self.size)
         kept[free], ground[free] = True, weight
-        one = free_nodes(step, ground, kept)
+        one = step.grounded(ground, kept)
+        cycle = usual_preconditioner(one)
         outer = 1.0 / one.root_degree[free, None]
-        cycle = usual_preconditioner(one.operator)
-        local = (1.0 / (diagonal[free] + weight))[:, None]
+        local = (1.0 / ((copies * self.degrees)[free] + weight))[:, None]
 
-        def precondition(X: Block) -> Block:
-            return outer * cycle(outer * X) / self.n_steps + local * X
+        def precondition(R: Block) -> Block:
+            whole = np.zeros((self.size, R.shape[1]))
+            whole[free] = outer * R
+            found: Block = outer * cycle(whole)[free] / self.n_steps + local * R
+            return found
 
-        return scaled_system(self, diagonal, free, weight, precondition)
+        return System(restricted(self, free, weight), precondition)
 
 
 def expectation_maximisation(

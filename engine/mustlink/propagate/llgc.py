@@ -13,7 +13,7 @@ import numpy as np
 from mustlink.check import check_share
 from mustlink.errors import InputError
 from mustlink.propagate.held_out import is_auto
-from mustlink.propagate.problem import Array, PropagationProblem, Solution, over
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
 
 _FAR, _HALF_WAY, _NEAR = 0.99, 0.9, 0.7
@@ -61,18 +61,13 @@ class LLGC(Propagator):
     def _solve(self, problem: PropagationProblem) -> Solution:
         chosen = _reach(problem) if is_auto(self.alpha) else {"alpha": float(self.alpha)}
         weight, space = (1.0 - chosen["alpha"]) / chosen["alpha"], problem.space
-
-        def targets(Y: Array, held: Array, r: Array) -> Array:
-            return over(held[:, None] * Y, r)
-
-        root = space.rowwise(np.sqrt, problem.copies)
-        U, convergence = problem.minimise(  # of u = C^½f
-            space.rowwise(targets, problem.Y, problem.labels_held, root),
+        F, convergence = problem.minimise(
+            space.scaled(problem.Y, problem.share_labelled()),
             normalized=True,
-            weight=space.rowwise(lambda r: np.full(r.size, weight), root),
-            scale=root,
+            weight=space.rowwise(lambda c: np.full(c.size, weight), problem.copies),
+            scale=space.rowwise(np.sqrt, problem.copies),
         )
-        return Solution(space.rowwise(over, U, root), convergence, chosen)
+        return Solution(F, convergence, chosen)
 
 
 def _reach(problem: PropagationProblem) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Neighbourhoods of points, which LNP, LLELP and LTSALP fit locally, and what the latter share."""
+"""Neighbourhoods of points, which LNP, LLELP, LTSALP and embeddings without labels fit."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.kernels.local_fits import nearest_listed
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.propagate.generalized import Energy, minimised
-from mustlink.propagate.problem import PropagationProblem, Solution
 
 Lists = NDArray[np.int32]
-_LARGE = 20_000  # nodes from which a looser residual is asked for
 _FAR = 1e15  # sizes of coordinates whose sums of squares fit single precision, and their inverse
 
 
@@ -75,25 +70,3 @@ def as_matrix(weights: NDArray[np.float64], lists: Lists) -> sp.csr_matrix:
     found = sp.csr_matrix((weights[there], lists[there], indptr), shape=(m, m))
     found.sort_indices()
     return found
-
-
-def embed(problem: PropagationProblem, energy: Energy, orthogonal: bool, alpha: float) -> Solution:
-    """Semi-supervised embedding (AB09 §5.2): labels clamped, or weighted by α and f ⟂ 1.
-
-    Unless the caller says how, graphs of more than 20,000 nodes are solved to 1e-4, and of more
-    than 200,000 to 1e-3: less than one label in a thousand was measured to change below.
-    """
-    solving, size = problem.solving, problem.size
-    if solving.tol is None and size > _LARGE:
-        solving = replace(solving, tol=default_tolerance(size))
-    Y, weight = problem.believed(problem.Y, alpha * problem.labels_held if orthogonal else None)
-    recorder = problem.recorder
-    if orthogonal:
-        none, delta = np.empty(0, dtype=np.int64), problem.copies[:, None]
-        F, convergence = minimised(energy, Y, none, weight, delta, recorder, solving)
-        return Solution(F, convergence, {"orthogonal": True, "alpha": alpha})
-    # M1 = 0: measured from their mean, labels need no steps for what is constant, and rows sum
-    # to 1 even where the solution is not unique.
-    mean, held = 1.0 / problem.n_classes, np.flatnonzero(problem.labelled)
-    F, convergence = minimised(energy, Y - mean, held, weight, None, recorder, solving)
-    return Solution(F + mean, convergence, {"orthogonal": False})

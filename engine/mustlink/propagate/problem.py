@@ -10,9 +10,8 @@ their rows, which are 0. Other energies than a Laplacian are `generalized.propag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -26,15 +25,16 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import NumericalError
-from mustlink.linear.by_columns import done
-from mustlink.linear.cg import Map, block_cg
-from mustlink.linear.deflated_polynomial import DeflatedPolynomial, solve_deflated
-from mustlink.linear.direct_inverse import usual_preconditioner
-from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
-from mustlink.linear.pseudo_inverse import dense_inverse
+from mustlink.linear.cg import Map, block_cg, done
+from mustlink.linear.laplacian_solve import (
+    DeflatedPolynomial,
+    dense_inverse,
+    solve_deflated,
+    solve_laplacian,
+    usual_preconditioner,
+)
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.propagate.prior import Prior, Told
@@ -135,12 +135,6 @@ class PropagationProblem:
         return cls(work, codes, held, classes.size, solving, seed, prior)
 
     @property
-    def info(self) -> Mapping[str, Any]:
-        """What is known of the graph."""
-        found: Mapping[str, Any] = self.work.info
-        return found
-
-    @property
     def recorder(self) -> Recorder:
         """Who hears of stages and notes."""
         found: Recorder = self.work.recorder
@@ -156,12 +150,6 @@ class PropagationProblem:
     def space(self) -> Space:
         """Where blocks live."""
         return self.laplacian.space
-
-    @property
-    def coordinates(self) -> NDArray[np.floating]:
-        """The points (m, d), for methods that cannot do without; in memory alone."""
-        found: NDArray[np.floating] = self.work.points
-        return found
 
     @cached_property
     def copies(self) -> Vector:
@@ -285,12 +273,13 @@ class PropagationProblem:
         M is γ(D − W), or γL̄ if `normalized`, γ the `factor`. Stationarity on the free nodes is
         (M + diag(w))f = wy + μΔ − M_fc y_c, with μ such that f ⟂ Δ (AB09 eq. 11, 38, 40; the
         right-hand side Δ is one more column of the same block solve). `clamped`, w = `weight` and
-        Δ = `balance` default to nothing. `scale` s tells what the unknowns are times f, where they
-        are not f: a prior is one of f. Cost: about 15 multigrid cycles, or some hundred products
-        where the weights are large everywhere.
+        Δ = `balance` default to nothing. With a `scale` s all this is of sf in the place of f and
+        sy in the place of y; a prior is one of f, which is returned. Cost: about 15 multigrid
+        cycles, or some hundred products where the weights are large everywhere.
         """
         space, root, gamma, power = self.space, self.laplacian.root_degree, factor, int(normalized)
-        Y, weight = self.believed(self.Y if Y is None else Y, weight, scale)
+        Y = self.Y if Y is None else Y
+        Y, weight = self.believed(Y if scale is None else space.scaled(Y, scale), weight, scale)
         self.recorder.budget.ask(
             2 * Y.nbytes if isinstance(Y, np.ndarray) else 0,
             f"equations for {Y.shape[1]} classes on {self.size} nodes",
@@ -325,7 +314,7 @@ class PropagationProblem:
             space.subtract(F, response, excess / np.maximum(across, 1e-300))
         if clamped is not None:
             space.blend(F, 1.0, (space.rowwise(where, Y, clamped), 1.0))
-        return F, convergence
+        return F if scale is None else space.rowwise(over, F, scale), convergence
 
     def _pull(self, B: Block, Y: Block, clamped: Vector, by: float, *, normalized: bool) -> None:
         """In place B += by·M times Y on the clamped nodes, some columns at a time."""
@@ -361,18 +350,17 @@ class PropagationProblem:
     def potential(self, B: Block) -> tuple[Block, Convergence]:
         """L̄⁺B of charges B (n, b)."""
         if isinstance(self.work, ReachedPart):
-            return self.work.potential(B, self.solving, self.size, self.seed, self.recorder)
+            return self.work.potential(B, self)
         L, cycle = self.work.with_cycle(self.laplacian)
         return self._by_gradients(L, cycle, B, null=True)
 
     def _solved(self, A: Any, B: Block, share: Vector, kept: Vector) -> tuple[Block, Convergence]:
         """A⁻¹B of a grounded Laplacian; `share` (n,) of its diagonal was added, `kept` are free."""
+        if isinstance(self.work, ReachedPart):
+            return self.work.solved(A, B, share, self)
         space = self.space
         short = space.rowwise(lambda share, kept: np.where(kept, 1.0 - share, 0.0), share, kept)
         easy = 1.0 - float(space.peaks(space.column(short))[0]) >= _JACOBI
-        if isinstance(A, FreeNodes):
-            how = self.solving, self.size, self.recorder
-            return self.work.solved(A, B, share, *how, easy=easy, seed=self.seed)
         A, cycle = (A, None) if easy else self.work.with_cycle(A)
         return self._by_gradients(A, cycle, B)
 
@@ -399,19 +387,10 @@ class PropagationProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class FreeNodes:
-    """A grounded Laplacian on the nodes `free` (f,), and T^½ of all (m,), 0 on others."""
-
-    operator: GroundedLaplacian
-    free: Ints
-    root_degree: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class ReachedPart(MemoryWork):
     """In memory: the components of a graph that something is known of, a home by themselves.
 
-    `points` (m, d) are theirs, None where only a graph is known. Systems are on free nodes alone.
+    `points` (m, d) are theirs, None where only a graph is known.
     """
 
     part: NormalizedLaplacian = field(kw_only=True)
@@ -438,126 +417,81 @@ class ReachedPart(MemoryWork):
         """Whether these are all nodes with an edge."""
         return self.part is laplacian_of(self.view)
 
-    def grounded(self, ground: Floats, kept: NDArray[np.bool_]) -> FreeNodes:
-        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (m,), numbered anew."""
-        return free_nodes(self.laplacian, ground, kept)
-
     def solved(
-        self,
-        A: FreeNodes,
-        B: Floats,
-        share: Floats,
-        solving: Solving,
-        size: int,
-        recorder: Recorder,
-        *,
-        easy: bool,
-        seed: int,
+        self, A: NormalizedLaplacian, B: Floats, share: Floats, problem: PropagationProblem
     ) -> tuple[Floats, Convergence]:
-        """A⁻¹B, 0 on nodes that are not free: LAPACK, or conjugate gradients.
+        """A⁻¹B: LAPACK, or conjugate gradients; `share` (m,) of the diagonal was added.
 
         They are preconditioned by multigrid, or where a share of the diagonal hardly differs and
-        clear clusters make it pay, by smooth vectors of the graph; not where it is `easy`.
+        clear clusters make it pay, by smooth vectors of the graph; not where much was added.
         """
-        operator, free, tol = A.operator, A.free, solving.tolerance(size)
-        every = free.size == len(B)
-        B = B if every else B[free]
-        if free.size == 0 or solving.is_dense(size):
-            with recorder.stage("propagating"):
-                found = direct(operator.apply, B, tol, _ILL)
-                if found is None:
-                    X, told = by_elimination(operator, B, tol=EXACT)
-                    worst = max(tol, float(told.residuals.max(initial=0.0)))
-                    found = X, replace(told, reason="direct", tolerance=worst)
-        else:
-            inverse: Preconditioner | None = self._deflated(A, share, seed)
-            if inverse is None:
-                with recorder.stage("multigrid set-up"):
-                    inverse = None if easy else usual_preconditioner(operator)
-            with recorder.stage("propagating") as advance:
-                found = _iterated(operator, B, inverse, solving, tol, recorder, advance)
-        X, convergence = found
-        if every:
-            return X, convergence
-        out = np.zeros((len(A.root_degree), X.shape[1]))
-        out[free] = X
-        return out, convergence
+        if problem.solving.is_dense(problem.size):
+            with self.recorder.stage("propagating"):
+                found = direct(A.apply, B, problem.solving.tolerance(problem.size), _ILL)
+            if found is not None:
+                return found
+        free = A.root_degree > 0
+        inverse: Preconditioner | None = self._deflated(A, share[free], problem.seed)
+        if inverse is None and share[free].min(initial=1.0) < _JACOBI:
+            A, inverse = self.with_cycle(A)
+        return self._by_gradients(A, B, inverse, problem)
 
-    def _deflated(self, A: FreeNodes, share: Floats, seed: int) -> DeflatedPolynomial | None:
+    def _deflated(
+        self, A: NormalizedLaplacian, added: Floats, seed: int
+    ) -> DeflatedPolynomial | None:
         """The inverse with smooth vectors of L̄, where the system gains by them.
 
-        They bend where nodes differ in what is added, and much of it makes systems easy.
+        They bend where nodes differ in what is `added` (f,), and much of it makes systems easy.
         """
-        added, free = share[A.free], A.free
-        if not self.is_whole or added.max() > _NEAR or np.ptp(added) > _EVEN:
+        if not (self.is_whole and added.size) or added.max() > _NEAR or np.ptp(added) > _EVEN:
             return None
         smooth = smooth_vectors(self.view, seed)
         if smooth is None:
             return None
-        ratio = (A.root_degree / self.laplacian.root_degree)[free, None]
+        ratio = (A.root_degree / self.laplacian.root_degree)[:, None]
         try:  # a ground makes no eigenvalue below 1 smaller
-            return DeflatedPolynomial(A.operator, smooth.vectors[free] * ratio, smooth.low)
+            return DeflatedPolynomial(A, smooth.vectors * ratio, smooth.low)
         except NumericalError:
             return None
 
-    def potential(
-        self, B: Floats, solving: Solving, size: int, seed: int, recorder: Recorder
-    ) -> tuple[Floats, Convergence]:
+    def potential(self, B: Floats, problem: PropagationProblem) -> tuple[Floats, Convergence]:
         """L̄⁺B: LAPACK, or conjugate gradients with what the graph keeps to precondition them."""
-        laplacian, tol = self.laplacian, solving.tolerance(size)
-        if solving.is_dense(size):
-            with recorder.stage("propagating"):
+        laplacian, solving, seed = self.laplacian, problem.solving, problem.seed
+        if solving.is_dense(problem.size):
+            with self.recorder.stage("propagating"):
                 X = dense_inverse(laplacian)(B)
+            tol = solving.tolerance(problem.size)
             return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         if self.is_whole:
             inverse = kept_inverse(self.view, seed)
         else:
             inverse = usual_preconditioner(laplacian)
-        with recorder.stage("propagating") as advance, reused():
-            project = laplacian.null.project
-            return _iterated(laplacian, B, inverse, solving, tol, recorder, advance, project)
+        with reused():
+            return self._by_gradients(laplacian, B, inverse, problem, laplacian.null.project)
 
-
-def free_nodes(
-    laplacian: NormalizedLaplacian, ground: Floats, kept: NDArray[np.bool_]
-) -> FreeNodes:
-    """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (m,), in memory; see `grounding`.
-
-    The ground of a free node is its own, and its edges to nodes that are not free.
-    """
-    root, free = laplacian.root_degree, np.flatnonzero(kept)
-    total = np.where(kept, np.sqrt(laplacian.degrees + ground), 0.0)
-    own = ground[free]
-    if free.size < kept.size:
-        held = np.where(kept, 0.0, root)[:, None]
-        own = own + (root * laplacian.neighbours(held)[:, 0])[free]
-    T = total[free]
-    return FreeNodes(laplacian.system_on(free, root[free] / T, T, own), free, total)
-
-
-def _iterated(
-    operator: GroundedLaplacian,
-    B: Floats,
-    inverse: Preconditioner | None,
-    solving: Solving,
-    tol: float,
-    recorder: Recorder,
-    advance: Any,
-    project: Map | None = None,
-) -> tuple[Floats, Convergence]:
-    """Conjugate gradients in memory, some columns at a time; see `solve_laplacian`."""
-    how: Any = {
-        "max_iter": solving.max_iter,
-        "project": project,
-        "advance": advance,
-        "deadline": solving.deadline,
-        "budget": recorder.budget,
-        "together": solving.together,
-    }
-    if isinstance(inverse, DeflatedPolynomial):
-        tol = inverse.tolerance(tol) if solving.tol is None else tol
-        return solve_deflated(inverse, B, tol=tol, **how)
-    return solve_laplacian(operator, B, tol=tol, precondition=inverse, **how)
+    def _by_gradients(
+        self,
+        operator: NormalizedLaplacian,
+        B: Floats,
+        inverse: Preconditioner | None,
+        problem: PropagationProblem,
+        project: Map | None = None,
+    ) -> tuple[Floats, Convergence]:
+        """Conjugate gradients in memory, some columns at a time; see `solve_laplacian`."""
+        solving, tol = problem.solving, problem.solving.tolerance(problem.size)
+        with self.recorder.stage("propagating") as advance:
+            how: Any = {
+                "max_iter": solving.max_iter,
+                "project": project,
+                "advance": advance,
+                "deadline": solving.deadline,
+                "budget": self.recorder.budget,
+                "together": solving.together,
+            }
+            if isinstance(inverse, DeflatedPolynomial):
+                tol = inverse.tolerance(tol) if solving.tol is None else tol
+                return solve_deflated(inverse, B, tol=tol, **how)
+            return solve_laplacian(operator, B, tol=tol, precondition=inverse, **how)
 
 
 def direct(A: Map, B: Floats, tol: float, ill: float) -> tuple[Floats, Convergence] | None:

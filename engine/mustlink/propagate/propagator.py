@@ -19,14 +19,10 @@ from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import (
     TOGETHER,
     Cost,
-    Given,
     Size,
     StoredCost,
-    home_for,
     propagation,
 )
-from mustlink.cost.process_memory import size_text
-from mustlink.eigen.disk_work import StoredWork
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
@@ -173,12 +169,12 @@ class Propagator(ClassifierMixin, GraphEstimator):
             if DISK in self.homes and graph is None:
 
                 def on_disk(n: int, nnz: int) -> StoredCost:
-                    check_home(self, DISK, others)
+                    self._check_home(DISK, others)
                     return StoredCost.of_labels(n, nnz, classes)
 
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
-            if isinstance(X, StoredGraph) and stays_on_disk(X, cost, self._budget):
-                check_home(self, DISK, others)
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X, cost):
+                self._check_home(DISK, others)
                 self._used_seed, self._row_weights = seed, None
                 self._fit_on_disk(X, labels, recorder, prior, belief)
             else:
@@ -215,7 +211,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         points = as_points(self._points) if self._needs_points else None
         if isinstance(self.graph_, StoredGraph):
             with self._running(recorder):
-                check_home(self, DISK, {})
+                self._check_home(DISK)
                 self._fit_on_disk(self.graph_, labels, recorder, prior, belief)
             self._known_as(labels, names, prior, belief)
             return self
@@ -289,14 +285,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         elif graph.copies is not None:
             weights = np.asarray(graph.copies[:n])
         told = Told.of(labels, n, rows, weights, recorder, prior, belief)
-        recorder.keep_within(self._budget)
-        if self._budget is not None:
-            StoredCost.of_labels(n, graph.n_entries, told.classes.size).check(self._budget)
-            limit = size_text(self._budget)
-            recorder.note(f"memory: graph and values stay on disk to stay within {limit}")
-        folder = None if self._keeper is None else self._keeper.scratch
-        work = StoredWork(graph, told.classes.size, recorder, folder)
-        self._fit_at(work, told, self._used_seed)
+        k = told.classes.size
+        cost = StoredCost.of_labels(n, graph.n_entries, k)
+        self._fit_at(self._disk_work(graph, k, cost, recorder), told, self._used_seed)
 
     def _fit_at(
         self,
@@ -325,6 +316,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
             self.graph_: Any = graph
         conclude(self, found, P, told, last=last)
         return True
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {"refine": self.refine is True, "solver": self.solver == "dense"}
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
@@ -532,22 +526,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return twin
 
 
-def check_home(estimator: Any, home: str, given: Mapping[str, Any]) -> None:
-    """Raise InputError for what does not run on DISK, or on RANKS.
-
-    `given` is what else the fit was told, by name.
-    """
-    name, where = type(estimator).__name__, f"on {home}"
-    where += ", where the graph stays for want of memory" if home == DISK else ""
-    if home not in estimator.homes:
-        raise InputError(f"{name}: does not run {where}; take Poisson, LLGC, GFHF or TikReg")
-    told = [key for key, value in given.items() if value is not None]
-    told += ["refine"] if estimator.refine is True else []
-    told += ["solver='dense'"] if estimator.solver == "dense" else []
-    if told:
-        raise InputError(f"{told[0]}: does not run {where}; leave it out")
-
-
 def fit_at(
     estimator: Any,
     work: Any,
@@ -560,16 +538,10 @@ def fit_at(
     Sets what its `fit` sets on rank 0, and returns it there, None on others. The same on any number
     of ranks, bit by bit.
     """
-    estimator._check()
-    check_home(estimator, RANKS, {})
+    estimator._check_home(RANKS)
     labels = as_labels(y, work.n_nodes, "y")
     told = Told.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
     return estimator if estimator._fit_at(work, told, estimator._seed()) else None
-
-
-def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:
-    """Whether a graph on disk is too large for a budget."""
-    return home_for(budget, cost, Given(graph.n_nodes, graph.n_entries)).name != MEMORY
 
 
 def _shares(mean: Block) -> Block:

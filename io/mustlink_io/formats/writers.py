@@ -183,4 +183,5 @@ def arrays_file(path: str, form: str, **arrays: NDArray[Any]) -> None:
         if form == "npy":
             np.save(file, next(iter(arrays.values())), allow_pickle=False)
         else:
-            np.savez(file, **arrays)
+            named: Any = arrays
+            np.savez(file, **named)

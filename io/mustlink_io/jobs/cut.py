@@ -60,7 +60,7 @@ def cut(
     pages, ending = pages_in(picture), Path(output).suffix.lower()
     told = f"has {pages} pages" if pages > 1 else "is an array"
     many = pages > 1 or Path(picture).suffix.lower() == ".npy"
-    how = {"random_state": random_state, "n_jobs": n_jobs}
+    how: Any = {"random_state": random_state, "n_jobs": n_jobs}
     if strokes is None and many:
         raise InputError(
             f"strokes: none are given, but {picture} {told}; a stack is cut along strokes alone"

@@ -96,9 +96,7 @@ def at_scale(method: str) -> frozenset[str]:
 
 def check_where(job: Any, home: str) -> None:
     """Raise InputError for what of a job does not run in a home, "disk" or "ranks"."""
-    from mustlink.methods.homes import check_home
-
-    check_home(made(job), home)
+    made(job)._check_home(home)
 
 
 PROPAGATORS: dict[str, Method] = {

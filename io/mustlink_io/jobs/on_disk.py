@@ -277,9 +277,8 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
     if job.methods is PROPAGATORS:
         return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
-    from mustlink.methods.homes import cost_on_disk as of_clusters
-
-    return of_clusters(made(job), job.n_clusters, n, nnz)
+    found: StoredCost = made(job).cost_of_clusters(job.n_clusters, n, nnz)
+    return found
 
 
 def refuse_large_text(job: Any) -> None:

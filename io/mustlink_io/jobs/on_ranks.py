@@ -25,7 +25,6 @@ from mustlink.cost.process_memory import cores, peak_bytes
 from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder, Unheard
-from mustlink.propagate.propagator import check_home
 from mustlink.space.division import Division
 from mustlink_io import formats
 from mustlink_io.formats import stream
@@ -166,8 +165,7 @@ def check(job: Job, ranks: int) -> Fit:
     assert isinstance(job, PropagateJob)
     assert labels is not None
     estimator: Any = getattr(mustlink, job.methods[job.method].estimator)(**job.parameters(side))
-    estimator._check()
-    check_home(estimator, RANKS, {})
+    estimator._check_home(RANKS)
     return partial(_propagated, job, graph, data, labels, side, estimator)
 
 
@@ -280,7 +278,7 @@ def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
     from mustlink.eigen.rank_work import RankWork
-    from mustlink.methods.homes import fit_at
+    from mustlink.methods.clusterer import fit_at
 
     info = {"kind": "precomputed", **graph.info}
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)

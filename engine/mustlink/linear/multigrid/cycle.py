@@ -17,57 +17,50 @@ _TOGETHER = 32  # columns in one cycle, which holds about three blocks as wide a
 _COLUMNS = 3  # of a power method: one vector may miss what a pair of nodes far from all has
 
 
+class Way(Protocol):
+    """The way from a grid to the next coarser one, which may live in another space."""
+
+    def down(self, R: Block) -> Block:
+        """PᵀR, on the coarser grid, in double precision."""
+
+    def lift(self, X: Block, C: Block) -> None:
+        """In place X += PC, from the coarser grid."""
+
+
 class Grid(Protocol):
-    """One grid of a multigrid: a matrix A with a diagonal D, and the way to the next coarser one.
+    """One grid of a multigrid: a matrix A with a diagonal D, and the `way` to the next coarser one.
 
     Blocks (n, b) are in `dtype`: single precision on the finest, double on all others. There a step
     C += M(R − AC) would blow the rounding of C up by as much as M does weak links: 10⁷ and more.
-    The coarser grid may live in another space.
     """
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Precision of its blocks."""
-        ...
 
     @property
     def space(self) -> Space:
         """Where its blocks live."""
-        ...
 
     @property
     def interval(self) -> tuple[float, float]:
         """Eigenvalues of D⁻¹A, (low, high), that the smoother damps: coarser grids miss them."""
-        ...
 
     @property
-    def is_last(self) -> bool:
-        """Whether there is no coarser one."""
-        ...
+    def way(self) -> Way | None:
+        """The way to the next coarser grid; None on the last one."""
 
     def first(self, B: Block, new: float) -> Block:
         """new·D⁻¹B."""
-        ...
 
     def relax(self, B: Block, X: Block, step: Block | None, old: float, new: float) -> Block:
         """X + step after step = old·step + new·D⁻¹(B − AX); `step` is changed, None for 0."""
-        ...
 
     def residual(self, B: Block, X: Block) -> Block:
         """B − AX."""
-        ...
-
-    def down(self, R: Block) -> Block:
-        """PᵀR, on the coarser grid, in double precision."""
-        ...
-
-    def lift(self, X: Block, C: Block) -> None:
-        """In place X += PC, from the coarser grid."""
-        ...
 
     def solve(self, B: Block) -> Block | None:
         """A⁻¹B on the last grid, where it is known."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +109,17 @@ class Cycle:
 
     def _descend(self, index: int, B: Block) -> Block:
         grid = self.grids[index]
-        if grid.is_last:
+        way = grid.way
+        if way is None:
             exact = grid.solve(B)
             return chebyshev(grid, B, None, 4 * self.degree) if exact is None else exact
         X = chebyshev(grid, B, None, self.degree)
-        R = grid.down(grid.residual(B, X))
+        R = way.down(grid.residual(B, X))
         C = self._descend(index + 1, R)
         coarser = self.grids[index + 1]
-        for _ in range(0 if coarser.is_last else self.visits - 1):  # the last is solved
+        for _ in range(0 if coarser.way is None else self.visits - 1):  # the last is solved
             coarser.space.blend(C, 1.0, (self._descend(index + 1, coarser.residual(R, C)), 1.0))
-        grid.lift(X, C)
+        way.lift(X, C)
         return chebyshev(grid, B, X, self.degree)
 
 

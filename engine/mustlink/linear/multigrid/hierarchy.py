@@ -168,17 +168,6 @@ class Level:
         """Whether everyone has all of its rows."""
         return self.matrix.everywhere
 
-    @property
-    def is_last(self) -> bool:
-        """Whether there is no coarser grid."""
-        return self.way is None
-
-    @property
-    def coarser(self) -> Coarser:
-        """The way to the coarser one, where there is one."""
-        assert self.way is not None
-        return self.way
-
     def first(self, B: Floats, new: float) -> Floats:
         """See `Grid`."""
         return scaled_rows(B, self.inverse_diagonal * self.dtype.type(new))
@@ -193,22 +182,6 @@ class Level:
     def residual(self, B: Floats, X: Floats) -> Floats:
         """See `Grid`."""
         return residual(self.matrix.local, self.matrix.beside(X), B, self.shift, self.factor)
-
-    def down(self, R: Floats) -> Floats:
-        """See `Grid`."""
-        return self.coarser.down(R)
-
-    def lift(self, X: Floats, C: Floats) -> None:
-        """See `Grid`."""
-        self.coarser.lift(X, C)
-
-    def up(self, X: Floats) -> Floats:
-        """PX from the coarser grid, in double precision."""
-        return self.coarser.up(X)
-
-    def null(self, fine: NullSpace) -> NullSpace:
-        """Null space of the coarser grid, `fine` being this one's."""
-        return self.coarser.null(fine)
 
     def solve(self, B: Floats) -> Floats | None:
         """See `Grid`; in double precision."""
@@ -230,7 +203,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Grids from fine to coarse. `sure` is a map that preconditions where no grids do."""
+    """Grids from fine to coarse. `sure` is a map that preconditions in the place of grids."""
 
     levels: tuple[Any, ...]  # the first may be one of another home, the others are `Level`s
     sure: Preconditioner | None = None
@@ -252,7 +225,7 @@ class Hierarchy:
         if self.coarse_inverse is None:
             return self
         for level in self.levels[:-1]:
-            place = sp.csr_matrix(place @ level.coarser.exact)
+            place = sp.csr_matrix(place @ level.way.exact)
         columns = place.toarray()
         A = last.dense(last.matrix) + columns.T @ penalty(columns)
         values, vectors = dense_algebra.eigh(A)
@@ -272,7 +245,8 @@ class Hierarchy:
 
     def up(self, level: int, X: Block) -> Block:
         """PX from grid `level` to the next finer one, in double precision."""
-        return self.levels[level - 1].up(X)
+        found: Block = self.levels[level - 1].way.up(X)
+        return found
 
     def coarse_operator(self, level: int) -> SparseOperator:
         """A_level in double precision, level >= 1."""
@@ -283,7 +257,7 @@ class Hierarchy:
         """Null space of every grid, `fine` that of the first."""
         found = [fine]
         for level in self.levels[:-1]:
-            found.append(level.null(found[-1]))
+            found.append(level.way.null(found[-1]))
         return found
 
     def cycle(self, start: int = 0) -> Preconditioner:

@@ -66,6 +66,8 @@ class StoredGrids(Hierarchy):
 class StoredGrid:
     """The finest grid on columns x = T^-½v in memory: A = I − T⁻¹W, Pᵀ and P scaled likewise.
 
+    It is its own way to the next grid.
+
     `group` (n,) is the aggregate of every node, `share` (n,) its entry of P, 0 for isolated nodes;
     `sizes` are the lengths of the aggregates' parts of T^½1, `coarser` is A of the next grid.
     """
@@ -78,8 +80,12 @@ class StoredGrid:
 
     dtype = np.dtype(np.float32)
     interval = (0.475, 1.9)
-    is_last = False
     everywhere = True
+
+    @property
+    def way(self) -> StoredGrid:
+        """See `Grid`."""
+        return self
 
     @property
     def size(self) -> int:
