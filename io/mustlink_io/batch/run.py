@@ -71,7 +71,7 @@ def share(plan: Plan, most: int) -> int:
             f"memory: needs at least {size_text(plan.least, up=True)} by its plan, but at "
             f"most {size_text(most)} are allowed; raise --memory or the job's own memory"
         )
-    enough = max(int(plan.peak_bytes * MARGIN), plan.least)  # less the job would refuse
+    enough = max(int(plan.most_bytes * MARGIN), plan.least)  # less the job would refuse
     wanted = -(-enough // _GRAIN) * _GRAIN
     return min(wanted, most)
 

@@ -202,7 +202,7 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
         found |= {"planned_bytes": None, "planned_seconds": None}
         planned = admission(one, limits.memory, speed)
         if planned.plan is not None:
-            found["planned_bytes"] = planned.plan.peak_bytes
+            found["planned_bytes"] = planned.plan.most_bytes
             found["planned_seconds"] = planned.plan.seconds
             found["method"] = one.method and planned.plan.method
         rows.append({**found, "memory": planned.share, "error": planned.refused})

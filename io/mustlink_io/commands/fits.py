@@ -427,6 +427,12 @@ def _least(result: Mapping[str, Any]) -> str:
     return f"{told}: kernels that are compiled at their first use must fit, too"
 
 
+def _peak(result: Mapping[str, Any]) -> str:
+    """The peak of what is sure to be done, and that of all that may be."""
+    peak, most = (size(result[name]) for name in ("peak_bytes", "most_bytes"))
+    return peak if peak == most else f"{peak}; {most} with what the data may ask for"
+
+
 def show_plan(result: Mapping[str, Any]) -> None:
     """Print the plan of a run."""
     console = stdout_console()
@@ -444,7 +450,7 @@ def show_plan(result: Mapping[str, Any]) -> None:
         [
             ("data", f"{result['data']}: {what}"),
             ("method", result["method"]),
-            ("time, peak memory", f"{planned_time(result)}, {size(result['peak_bytes'])}"),
+            ("time, peak memory", f"{planned_time(result)}, {_peak(result)}"),
             *(("time", why) for why in result["why"]),
             ("memory given", None if memory is None else size(memory)),
             ("least that works", _least(result)),

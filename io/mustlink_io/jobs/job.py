@@ -154,13 +154,17 @@ class Job(ABC):
 
     def stated_cost(self) -> Any:
         """What the estimator states of its memory (`mustlink.cost.method_cost.Cost`)."""
+        k = getattr(self, "n_clusters", None)
+        return self.unfitted().cost(None if isinstance(k, int) else self._classes_named())
+
+    def unfitted(self) -> Any:
+        """The estimator with the parameters that need no data."""
         import mustlink
 
-        made = getattr(mustlink, self.methods[self.method].estimator)
+        kind = getattr(mustlink, self.methods[self.method].estimator)
         given = {"n_clusters": getattr(self, "n_clusters", None), **self.params}
-        known = made._get_param_names()
-        chosen = made(**{name: value for name, value in given.items() if name in known})
-        return chosen.cost(None if isinstance(given["n_clusters"], int) else self._classes_named())
+        known = kind._get_param_names()
+        return kind(**{name: value for name, value in given.items() if name in known})
 
     def _classes_named(self) -> int | None:
         """Classes in the file of the labels; None where it is not there yet, or is no such file."""

@@ -30,7 +30,7 @@ from mustlink.cost.method_cost import (
 )
 from mustlink.cost.neighbour_graph import knn_plan, stored_knn_plan
 from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.rates import START, duration, neighbour_seconds, rival_seconds
+from mustlink.cost.rates import START, duration, neighbour_seconds, rival_seconds, step_work
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
@@ -64,7 +64,8 @@ _ROW = 40  # bytes of finding out which rows are equal
 _MOVED = 20  # bytes an entry of a graph that constraints move, and of what they say of it, on disk
 
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
-_NARROW = 60  # columns up to which products with the graph take longest
+_FOLDS = 5  # of labels, held out to choose how others spread
+_SPREAD_BEGINS = 2.5  # seconds of a graph too small to count
 _TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a fit to constraints
 _TRIALS, _FITS = 6, 2  # such fits of senders and of receivers: to a part of them, and to all
 _STARTED = 50_000  # rows of k-means with all its starts
@@ -114,7 +115,12 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """Largest of all stages."""
+        """Largest of the stages that are sure to come."""
+        return max(stage.peak_bytes for stage in self.stages if stage.sure)
+
+    @property
+    def most_bytes(self) -> int:
+        """Largest of all stages, those that the data may ask for among them."""
         return max(stage.peak_bytes for stage in self.stages)
 
     @property
@@ -137,6 +143,7 @@ class Plan:
         return {
             "stages": [asdict(stage) for stage in self.stages],
             "peak_bytes": self.peak_bytes,
+            "most_bytes": self.most_bytes,
             "disk_bytes": self.disk_bytes,
             "seconds": self.seconds,
             "seconds_are": self.promise,
@@ -357,14 +364,20 @@ class _Asked:
             found.append(_stage(name, peaks[name], nnz * min(clusters, _CLUSTERS)))
         spreads = job.methods is PROPAGATORS
         name, columns = ("propagating" if spreads else "eigenvectors"), cost.columns
-        seconds = duration(name, nnz * (columns + _LOADED * spreads))
-        seconds += duration("steps", nnz * columns * (cost.most_steps or 0))
-        if not spreads:
-            seconds += duration("wide blocks", n * columns * max(columns - _NARROW, 0))
+        if spreads:
+            seconds = duration(name, nnz * (columns + _LOADED))
+            seconds += duration("steps", nnz * columns * (cost.most_steps or 0))
+            ways = 1 if self.is_points else len(job.unfitted()._ways(network=True))
+            if ways > 1:
+                choosing = duration("labels held out, by way", nnz * columns * ways * _FOLDS)
+                how, peak = f"{ways} ways to spread labels", peaks["solving"]
+                found.append(StagePlan("choosing by held-out labels", peak, choosing, how))
+        else:
+            seconds = duration(name, step_work(size, columns))
         found.append(StagePlan(name, peaks["solving"], seconds))
         if job.doubles and len(job.inputs) > 1:
             fits = {"choosing by held-out constraints": _TRIALS, "constrained vectors": _FITS}
-            one = duration("eigenvectors", nnz * _TRIED * clusters)
+            one = duration("eigenvectors", step_work(size, _TRIED * clusters))
             found += [StagePlan(name, peaks["solving"], fits[name] * one) for name in fits]
         if _has_rival(job):
             peak = held + full_problem(clusters).peak(size, single=single, usual=True)
@@ -422,7 +435,7 @@ class _Asked:
         job, n, nnz, memory = self.job, cost.n, cost.nnz, self.job.memory
         peaks, (entries, vectors) = cost.stages(memory), cost.scratch
         rest, solving, there = peaks["at rest"], peaks["solving"], kept + vectors
-        products = nnz * cost.columns
+        products, size = nnz * cost.columns, Size(n, nnz)
         filters = 1.0 if peaks["grids"] else _FILTERS
         found = [
             _stored("looking at the graph", rest, nnz, "", there),
@@ -447,7 +460,7 @@ class _Asked:
         how = "" if peaks["grids"] else "by filters, as coarse grids do not fit"
         return [
             *found,
-            _stored("eigenvectors", solving, filters * products, how, there),
+            _stored("eigenvectors", solving, filters * step_work(size, cost.columns), how, there),
             _stored("clusters", rest, n * cost.columns, "", there),
             _stored("writing", rest, n * (8 + 4 * cost.columns), "", there),
         ]
@@ -494,7 +507,9 @@ def _has_rival(job: Any) -> bool:
 
 def spreading_seconds(n: int) -> float:
     """Seconds in which constraints spread over a graph of n nodes."""
-    return duration("dense spread", n**3) if n <= SPREAD_DENSE_BELOW else duration("spread", n)
+    if n <= SPREAD_DENSE_BELOW:
+        return duration("dense spread", n**3)
+    return _SPREAD_BEGINS + duration("spread", n)
 
 
 def held_out_seconds(n: int, classes: int, cost: Cost) -> float:
@@ -524,11 +539,11 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
     grounded = job.method == "gfhf"
     peaks = rank_stages(shape.n, shape.nnz, columns, ranks, item=item, k=k, grounded=grounded)
     peaks["clusters"] = peaks[solving]
-    share = 1.0 if ranks == 1 else _ALONG * ranks
+    share, size = 1.0 if ranks == 1 else _ALONG * ranks, Size(shape.n, shape.nnz)
     amounts: Mapping[str, float] = {
         "reading rows": shape.file_bytes,
         "multigrid set-up": shape.nnz,
-        solving: shape.nnz * columns,
+        solving: shape.nnz * columns if of_labels else step_work(size, columns),
         **({} if of_labels else {"clusters": shape.n * k}),
     }
     stages = [StagePlan("start of the program", peaks["start of the program"], START)]
