@@ -37,8 +37,6 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, LocalSpace, Space, Vector
 from mustlink.workspace import Workspace
 
-_SOLVERS = ("auto", "dense", "lobpcg")
-
 
 @dataclass(frozen=True, eq=False)
 class PenalizedProblem(Problem):
@@ -89,17 +87,9 @@ class PenalizedProblem(Problem):
         )
 
     def solve(
-        self,
-        value: float,
-        how: Solving,
-        work: Workspace | None = None,
-        start: Block | None = None,
+        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
     ) -> Solution:
         """The `columns` smallest pairs: LAPACK for small problems, LOBPCG with multigrid else."""
-        if how.solver not in _SOLVERS and work is not None:
-            raise InputError(
-                f'solver: "{how.solver}" is not for penalised problems; use "lobpcg" or "auto"'
-            )
         laplacian, weights = self.laplacian, self.weights_for(value)
         small = work is None or is_small(laplacian) or 5 * self.columns >= laplacian.size
         if work is None or how.solver == "dense" or (how.solver == "auto" and small):
@@ -254,7 +244,6 @@ class KnowingGrids(Grids, Protocol):
 
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Self:
         """The same with EᵀUE on the coarsest, U given as a product on `rows`."""
-        ...
 
 
 def smallest_penalized(
@@ -450,11 +439,7 @@ class PosteriorProblem(PenalizedProblem):
         return replace(super().restricted(basis), lost=self.lost.inside(basis))
 
     def solve(
-        self,
-        value: float,
-        how: Solving,
-        work: Workspace | None = None,
-        start: Block | None = None,
+        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
     ) -> Solution:
         """The `columns` smallest pairs for one noise."""
         known = replace(self, penalty=self.lost.at(value**2 * self.variance))

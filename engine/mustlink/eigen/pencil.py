@@ -15,8 +15,6 @@ follows from the rows along C.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,17 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator
 
-from mustlink.deadline import NEVER, Deadline
-from mustlink.eigen.arpack import (
-    OutOfTimeError,
-    as_operator,
-    inverse,
-    leading,
-    random_start,
-    until,
-)
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import Grids, guard, nested_start
 from mustlink.eigen.plain_solve import is_small
@@ -43,13 +31,10 @@ from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
-from mustlink.errors import InputError
-from mustlink.linear.cg import Map
-from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.result import Convergence
-from mustlink.space import Block, Dots, Gram, Small
+from mustlink.space import Block, Dots, Gram
 from mustlink.workspace import Workspace
 
 _SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
@@ -316,57 +301,6 @@ def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block |
     return space.combine(parts, C)
 
 
-def shift_invert_pencil(
-    pencil: Pencil,
-    grids: Hierarchy,
-    k: int,
-    *,
-    tol: float,
-    max_iter: int = 500,
-    seed: int = 0,
-    deadline: Deadline = NEVER,
-) -> tuple[PencilSolution, Convergence]:
-    """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
-    laplacian = pencil.laplacian
-    m = laplacian.size
-
-    def within(apply: Map) -> LinearOperator:
-        return as_operator(m, lambda x: pencil.project(apply(pencil.project(x[:, None]))).ravel())
-
-    def outside(x: Floats) -> Floats:
-        return x - pencil.project(x[:, None]).ravel()
-
-    A, L = until(deadline, within(pencil.schur)), within(pencil.metric)
-    solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
-    # The identity outside the space searched makes the metric definite; A is zero there.
-    M = as_operator(m, lambda x: L @ x + outside(x))
-    Minv = as_operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
-    start = random_start(laplacian, seed)
-    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
-    order = np.argsort(mu)[::-1]
-    feasible = pencil.n_feasible()
-    complete = feasible is not None and feasible <= k
-    solution = finish(pencil, mu[order], pencil.project(W[:, order]), complete)
-    residuals = pencil.residuals(solution.vectors, solution.lam)
-    reason = "tolerance" if mu.size >= k else "max_iter"
-    return solution, Convergence("ARPACK shift-invert", reason, 0, residuals, 10 * tol)
-
-
-def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Floats], Floats]:
-    """L̄⁺ confined to the space searched: H the directions held, x − Y(HᵀY)⁻¹Hᵀx, Y = L̄⁺H."""
-    H = pencil.held
-    if H.shape[1] == 0:
-        return lambda x: plain @ x
-    Y = np.column_stack([plain @ h for h in H.T])
-    correction = dense_algebra.solve((H.T @ Y).T, Y.T).T
-
-    def solve(x: Floats) -> Floats:
-        s = plain @ x
-        return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
-
-    return solve
-
-
 # --- WD14's feasible set: pairs of the pencil with λ > 0, by the solver that suits its size
 
 
@@ -386,8 +320,6 @@ def feasible_pairs(
     With thousands of them (small or negative β) the leading 3K + 10 by 1/λ. Without `work`, inside
     a subspace, LAPACK it is.
     """
-    if how.solver == "lanczos":
-        raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
     if (
         work is None
         or how.solver == "dense"
@@ -408,18 +340,6 @@ def feasible_pairs(
     blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):
-        if how.solver == "shift-invert":
-            most = 10 * how.max_iter
-            with suppress(OutOfTimeError):  # LOBPCG has its start to give
-                return shift_invert_pencil(
-                    pencil,
-                    grids,
-                    wanted,
-                    tol=tol,
-                    max_iter=most,
-                    seed=how.seed,
-                    deadline=how.deadline,
-                )
         return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
 
 
@@ -445,36 +365,24 @@ def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
     return Solution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)
 
 
-# --- Every feasible cut by what it costs and what it keeps, in the joint numerical range (WD14
-# §5.2)
-#
-# J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (eq. 14) holds all cuts there are. It is convex (Brickman
-# 1961,
-# n >= 3), so that the leading eigenvector of cosθ·L̄ + sinθ·Q̄ is the point of its boundary that
-# lies
-# farthest in the direction θ. That is done with small matrices only: those of a smooth subspace or
-# of
-# a small graph as they are; of a larger problem those in the span of the cuts that were found,
-# where
-# the boundary is one of a part of J.
+# --- Every feasible cut by what it costs and what it keeps: points of the joint numerical range
+# J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (WD14 §5.2, eq. 14)
 
 
-DIRECTIONS = 48
-_SMALL = 300  # rows of L̄ up to which it is taken as it is: 0.1 s for all directions
-_SPAN = 60  # cuts whose span is taken of a larger one
-_DEPENDENT = 1e-10  # share of the largest eigenvalue of a Gram matrix that is rounding
+_FEW = 300  # rows of L̄ up to which its own vectors are told, too
 
 
 def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleCuts:
-    """What there is to tell of the cuts of a pencil. Cost: some products with L̄ and Q̄ at most."""
-    volume = pencil.laplacian.volume
+    """What there is to tell of the cuts of a pencil. Cost: a product with Q̄, a small eigenproblem.
+
+    The cuts that know no constraints are those of a subspace, or of a small graph.
+    """
+    laplacian, volume = pencil.laplacian, pencil.laplacian.volume
     found = found.cheapest(found.lam.size)
-    size = pencil.laplacian.size
-    A, B = _inside(pencil, np.eye(size) if size <= _SMALL else _span(pencil, found.vectors))
     plain = np.zeros((0, 2))
-    if size <= _SMALL:
-        values, X = dense_algebra.eigh(A)
-        plain = np.column_stack([values, _forms(B, X)])[pencil.laplacian.null.n_components :]
+    if laplacian.size <= _FEW:
+        values, X = dense_algebra.eigh(laplacian.to_dense())
+        plain = np.column_stack([values, pencil.Q.forms(X)])[laplacian.null.n_components :]
     return FeasibleCuts(
         found.cost,
         pencil.Q.forms(found.vectors),
@@ -483,43 +391,5 @@ def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleC
         pencil.beta * volume,
         volume,
         found.complete,
-        volume * boundary(A, B),
         volume * plain,
-        "all" if size <= _SMALL else "found",
     )
-
-
-def boundary(A: Small, B: Small, directions: int = DIRECTIONS) -> Floats:
-    """Points (xᵀAx, xᵀBx), ‖x‖ = 1, (d, 2): the farthest of J(A, B) in directions all round.
-
-    A and B (b, b) are symmetric. The directions are even where both are scaled to one size.
-    """
-    sizes = [max(float(np.abs(M).max(initial=0.0)), 1e-300) for M in (A, B)]
-    last, points = len(A) - 1, []
-    for theta in np.linspace(0.0, 2.0 * np.pi, directions, endpoint=False):
-        C = np.cos(theta) / sizes[0] * A + np.sin(theta) / sizes[1] * B
-        X = dense_algebra.eigh(C, subset=(last, last))[1]
-        points.append((_forms(A, X)[0], _forms(B, X)[0]))
-    return np.array(points)
-
-
-def _inside(pencil: Pencil, S: Block) -> tuple[Small, Small]:
-    """L̄ and Q̄ in an orthonormal basis of span(S), which is never formed."""
-    space = pencil.laplacian.space
-    g, turn = dense_algebra.eigh(space.gram(S, S))
-    kept = g > _DEPENDENT * g.max(initial=0.0)
-    C = turn[:, kept] / np.sqrt(g[kept])
-    A = C.T @ space.gram(S, pencil.laplacian.apply(S)) @ C
-    return (A + A.T) / 2, C.T @ pencil.Q.within(S) @ C
-
-
-def _span(pencil: Pencil, V: Block) -> Block:
-    """The trivial cut D^½1 and the cheapest ones."""
-    space, root = pencil.laplacian.space, pencil.laplacian.root_degree
-    trivial = space.column(np.asarray(root, dtype=V.dtype))
-    return space.stack([trivial, space.columns(V, slice(0, _SPAN))])
-
-
-def _forms(M: Small, X: Small) -> Floats:
-    """Every xᵀMx."""
-    return np.asarray((X * (M @ X)).sum(axis=0), dtype=np.float64)

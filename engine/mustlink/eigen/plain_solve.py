@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import Deadline
-from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import Grids, guard, nested
 from mustlink.linear.by_columns import towards
@@ -24,9 +23,8 @@ from mustlink.space import reused
 from mustlink.stopping import STAGNATED, TIME_LIMIT
 from mustlink.workspace.workspace import SolutionKey
 
-SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
+SOLVERS = ("auto", "dense", "lobpcg")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
-WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _SINGLE = 1e-4  # residual down to which single precision does, at half the cost
@@ -45,13 +43,11 @@ def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
 
     With regularised degrees Chebyshev filters: no eigenvalue is near 0, and on networks coarse
     grids are no smaller than the fine one (DBLP, K = 20, CPU seconds: 4 where LOBPCG takes 26).
-    ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
     """
-    n = laplacian.size
-    if solver == "auto":
-        large = "lobpcg" if laplacian.null.n_components else "chebyshev"
-        return "dense" if is_small(laplacian) or 5 * k >= n else large
-    return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
+    if solver != "auto":
+        return solver
+    large = "lobpcg" if laplacian.null.n_components else "chebyshev"
+    return "dense" if is_small(laplacian) or 5 * k >= laplacian.size else large
 
 
 def plain_solve(
@@ -61,23 +57,23 @@ def plain_solve(
     advance: Callable[[float], None],
     deadline: Deadline,
 ) -> EigenResult:
-    """The pairs that the key asks for; `grids` for solvers that use them, see `WITHOUT_GRIDS`."""
-    k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
+    """The pairs that the key asks for; `grids` for LOBPCG."""
+    k, solver, tol = key.count, key.solver, key.tol
     if k == 0:
-        empty = np.empty((laplacian.size, 0))
-        return EigenResult(np.empty(0), empty, Convergence(solver, "direct", 0, np.empty(0), tol))
+        return no_pairs(laplacian, tol, solver)
     if solver == "dense":
         return dense_smallest(laplacian, k)
-    if solver == "lanczos":
-        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
     if solver == "chebyshev":
         return filtered(laplacian, key, advance, deadline)
     assert grids is not None
-    if solver == "shift-invert":
-        return shift_invert(
-            laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
-        )
     return two_precisions(laplacian, grids, key, advance, deadline)
+
+
+def no_pairs(laplacian: Laplacian, tol: float, solver: str = "lobpcg") -> EigenResult:
+    """What is found where no pair is wanted."""
+    none, space = np.empty(0), laplacian.space
+    convergence = Convergence(solver, "direct", 0, none, tol)
+    return EigenResult(none, space.zeros(0, laplacian.dtype), convergence)
 
 
 class TwoPrecisions(Laplacian, Protocol):
@@ -86,12 +82,10 @@ class TwoPrecisions(Laplacian, Protocol):
     @property
     def size(self) -> int:
         """Number m of nodes, wherever they are."""
-        ...
 
     @property
     def in_single(self) -> Laplacian:
         """The same with S in single precision, itself if it is."""
-        ...
 
 
 def filtered(
@@ -192,6 +186,14 @@ def default_tolerance(n: int, *, single: bool = False) -> float:
     """
     usual = 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
     return max(usual, SINGLE_TOL) if single else usual
+
+
+def asked_tolerance(tol: float | None, n: int, tau: float, *, single: bool = False) -> float:
+    """What the caller names, or the default with τ times the mean degree added to every degree."""
+    if tol is not None:
+        return tol
+    usual = default_tolerance(n, single=single)
+    return max(usual, regularized_tolerance(n)) if tau else usual
 
 
 def regularized_tolerance(n: int) -> float:

@@ -243,11 +243,6 @@ def _told(cuts: FeasibleCuts) -> dict[str, Any]:
         "used": [at < cuts.used for at in range(cuts.cost.size)],
         "complete": cuts.complete,
         "unconstrained": {"cost": cuts.plain[:, 0], "alpha": cuts.plain[:, 1]},
-        "range": {
-            "inside": cuts.inside,
-            "cost": cuts.boundary[:, 0],
-            "alpha": cuts.boundary[:, 1],
-        },
     }
 
 
