@@ -270,7 +270,7 @@ def _by_far_diffusion(asked: Asked) -> PropagatedPairs:
         terms += field.terms if whole else ()
     F = rows.joined(F)
     left, steps = diffusion.error, diffusion.degree
-    reason = TIME_LIMIT if recorder.deadline.is_over else TOLERANCE
+    reason = TOLERANCE if left <= asked.tol else TIME_LIMIT
     done = Convergence("diffusion", reason, steps, np.array([left]), asked.tol)
     if not done.converged.all():
         recorder.leave_out(done.status)
