@@ -86,7 +86,7 @@ dist: $(BIN)/.installed
 	$(BIN)/python -m twine check --strict dist/*
 
 RECORDED := "million.py" "million.py --peers" "million.py --constraints" "million.py --refit" \
-    "million.py --growth" "methods.py" "propagate.py" "pairs.py" \
+    "million.py --growth" "methods.py" "propagate.py" "pairs.py" "lyapunov.py" \
     "memory.py --budget --csp" "memory.py --plan 4 5 6 7" "memory.py --plans" "kills.py" \
     "fuzz.py --mutations 5000" "startup.py" "startup.py --demo" "fast_ge.py" "images.py" "pictures.py" \
     "readers.py" "grabcut.py --only 106024 153077 208001 24077 37073" "suggest.py" "regions.py" \

@@ -86,7 +86,7 @@ CASES: tuple[Case, ...] = (
     case("SSKK", "contradictory", "moons", "contradictory"),
     case("SRCP", "points", "digits", "pairs", refit="labels"),
     case("SRCP", "points", "blobs", "pairs"),
-    case("SRCP", "graph", "blocks", "pairs", solver="diffusion", mu=0.01),
+    case("SRCP", "graph", "blocks", "pairs", solver="krylov"),
     case("SRCP", "contradictory", "digits", "contradictory"),
     case("E2CP", "points", "moons", "pairs"),
     case("E2CP", "graph", "nearest", "pairs"),

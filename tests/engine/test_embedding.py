@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import mustlink as ml
 import oracles
 from cases import random_graph
-from mustlink.eigen.sparse_factors import factor_bytes, factors
+from mustlink.eigen.arpack import factor_bytes, factors
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.kernels.local_fits import nearest_listed
 

@@ -41,7 +41,7 @@ EIGEN = {
     "ample": {"solver": "lobpcg", "memory": "8GB"},
     "other seed": {"solver": "lobpcg", "random_state": 1},
 }
-FILTERS = {"chebyshev": {"solver": "chebyshev"}}
+ARPACK = {"lanczos": {"solver": "lanczos"}, "shift-invert": {"solver": "shift-invert"}}
 PROPAGATED = {
     "as usual": {},
     "cg": {"solver": "cg"},
@@ -54,7 +54,7 @@ PROPAGATED = {
 }
 FORM = {"balanced": True, "assign": "kmeans"}
 METHODS = {
-    "NCut": (lambda **how: ml.NCut(K, **how), EIGEN | FILTERS),
+    "NCut": (lambda **how: ml.NCut(K, **how), EIGEN | ARPACK),
     "CSP": (lambda **how: ml.CSP(K, subspace=8, beta=0.5, assign="kmeans", **how), EIGEN),
     "CSP, exact": (
         lambda **how: ml.CSP(K, subspace="exact", beta=0.5, assign="kmeans", **how),

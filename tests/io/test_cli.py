@@ -276,9 +276,13 @@ BAD = {
         "cluster points.npy -k 3 -m e2cp --alpha 1 --constraints pairs.csv -o {out}",
         "alpha: 1.0 is not between 0 and 1",
     ),
+    "no krylov for e2cp": (
+        "cluster points.npy -k 3 -m e2cp --solver krylov --constraints pairs.csv -o {out}",
+        "krylov.* is for SRCP",
+    ),
     "an eigensolver is no propagation": (
         "cluster points.npy -k 3 -m srcp --solver lobpcg --constraints pairs.csv -o {out}",
-        "solver: 'lobpcg' is unknown; choose auto . dense . diffusion",
+        "solver: 'lobpcg' is unknown; choose auto . dense . diffusion . krylov",
     ),
     "missing file": ("cluster nope.h5 -k 3 -o {out}", r"nope\.h5: no such file"),
     "missing labels": ("cluster points.h5 -k 3 --labels no.txt -o {out}", "no.txt: no such file"),

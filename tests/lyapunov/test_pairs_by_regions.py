@@ -116,16 +116,16 @@ def test_within_the_bound_of_the_dense_solution(case):
 
 
 @pytest.mark.parametrize("room", [None, 40_000])
-def test_small_mu(monkeypatch, room):
-    """Over all nodes; new edges are looked for as in large graphs."""
+def test_small_mu_by_lanczos(monkeypatch, room):
+    """New edges are looked for as in large graphs; "auto" takes it for small μ."""
     monkeypatch.setattr(pair_propagation, "_ROWS_BELOW", 0)
     W, known = sheet(), pairs_of(900, 12)
     F, found, work = on_disk(W, known, SRCP, 0.01, room, 5)
-    there, home, ends = at_home(W, known, SRCP, 0.01, 5)
-    assert found.told == home.told
-    assert found.told.startswith("diffusion over all nodes")
+    there, home, ends = at_home(W, known, SRCP, 0.01, 5, solver="krylov")
+    assert found.convergence.solver == home.convergence.solver == "global Krylov"
     assert found.convergence.converged.all()
-    assert abs(F - there).max() <= 1e-5 * home.largest  # S is in single precision on disk
+    # Both are solutions to a residual of 5e-5: S is in single precision on disk.
+    assert abs(F - there).max() <= 1e-4 * home.largest
     assert abs(F - F.T).nnz == 0
     ours = set(zip(found.new.first.tolist(), found.new.second.tolist(), strict=True))
     assert len(ours ^ ends) <= 0.02 * len(ends)

@@ -20,7 +20,7 @@ from on_disk import stored
 pytestmark = pytest.mark.usefixtures("few_runs")
 
 seeds = st.integers(0, 2**31)
-SOLVERS = ("dense", "lobpcg")
+SOLVERS = ("dense", "lobpcg", "shift-invert")
 
 
 def csp(k, **options):
@@ -299,6 +299,7 @@ def test_beta_of_one_or_more_names_the_range(beta, subspace, k):
         ({"subspace": 0}, "subspace: 0 given; it must be at least 1"),
         ({"assign": "magic"}, "assign: 'magic' is unknown"),
         ({"solver": "magic"}, "solver: 'magic' is unknown"),
+        ({"solver": "lanczos", "subspace": "exact"}, "lanczos"),
         ({"balanced": "auto"}, "balanced: 'auto' is neither True nor False"),
         ({"n_clusters": 121}, "121 clusters asked of 120 nodes"),
         ({"n_clusters": 0}, "it must be at least 1"),

@@ -75,13 +75,14 @@ def test_all_feasible_cuts_are_those_of_qz(seed):
     assert np.sum(plain["alpha"]) == pytest.approx(total, abs=1e-6 * volume)
 
 
-def test_solvers_tell_the_same_cuts():
+@pytest.mark.parametrize("solver", ["lobpcg", "shift-invert"])
+def test_solvers_tell_the_same_cuts(solver):
     rng = np.random.default_rng(4)
     W, y = planted_graph(rng, 150, 3)
     known = ml.Constraints.from_labels(np.where(rng.random(150) < 0.1, y, -1))
     one, other = (
         told(csp(3, beta=0.2, subspace="exact", solver=s).fit(W, constraints=known))
-        for s in ("dense", "lobpcg")
+        for s in ("dense", solver)
     )
     assert other["complete"]
     assert len(one["cost"]) > 1

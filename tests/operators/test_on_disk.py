@@ -84,6 +84,12 @@ def test_products(W, rng, tau, columns):
     found = L.recurrence(x, [(0.5, 0.1, 0.0), (2.0, -0.2, -1.0)])
     np.testing.assert_allclose(found[:], new, atol=5 * SINGLE)
     np.testing.assert_array_equal(x[:], X)
+    out = L.space.zeros(5, np.float32)
+    inner, square = L.three_terms(x, L.space.place(old), (0.5, 0.1, 0.3), out)
+    expected = 0.5 * (S @ X) + 0.1 * X + 0.3 * old
+    np.testing.assert_allclose(out[:], expected, atol=SINGLE)
+    assert inner == pytest.approx((expected * X).sum(), rel=1e-4, abs=1e-4)
+    assert square == pytest.approx((expected**2).sum(), rel=1e-4)
 
 
 def grounded(W, rng):

@@ -28,8 +28,8 @@ from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import normals
 from mustlink.lyapunov import pair_propagation
-from mustlink.lyapunov.diffusion import FarDiffusion
 from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.workspace import Workspace
@@ -111,11 +111,13 @@ def test_the_laplacian_is_the_one_at_home(there, home):
     np.testing.assert_allclose(there["weight"], home.null.weight, rtol=1e-12)
     np.testing.assert_allclose(there["root"], home.root_degree, rtol=1e-12)
     assert there["volume"] == pytest.approx(home.volume, rel=1e-12)
-    X = normals(np.arange(home.size), 5, 1)
+    X, old = normals(np.arange(home.size), 5, 1), normals(np.arange(home.size), 5, 2)
     np.testing.assert_allclose(there["product"], home.apply(X), atol=1e-12)
     np.testing.assert_allclose(there["smoothed"], home.smooth(X, 3), atol=1e-5)  # single precision
-    terms = home.recurrence(X, [(0.5, -1.0, 0.0), (2.0, 0.5, -1.0)])
-    np.testing.assert_allclose(there["recurrence"], terms, atol=1e-12)
+    out = np.zeros_like(X)
+    terms = home.three_terms(X, old, (0.5, -1.0, 2.0), out)
+    np.testing.assert_allclose(there["three"], out, atol=1e-12)
+    np.testing.assert_allclose(there["terms"], terms, rtol=1e-11)
 
 
 @each_graph
@@ -201,9 +203,11 @@ def test_the_other_end_by_lobpcg(there, home):
 
 
 @each_graph
-def test_diffusion_over_all_nodes(there, home, name):
-    problem = LyapunovProblem(home, 0.01, sources(WEIGHTS[name]))
-    (spread,) = FarDiffusion(problem, 1e-6).fields()
+def test_global_lanczos(there, home, name):
+    spread, ended = solve_krylov(
+        LyapunovProblem(home, 0.2, sources(WEIGHTS[name])), memory=None, tol=1e-8
+    )
+    assert there["lanczos"].tolist() == [ended.converged.all(), ended.iterations]
     for at, (Z, theta) in enumerate(spread.terms):
         few = slice(0, 40)
         F = (Z[:, few] * theta[few]) @ Z[:200, few].T
@@ -285,13 +289,13 @@ def test_pairs_that_are_spread_in_regions(runs, name, method):
 
 @pytest.mark.parametrize("name", REGIONS)
 def test_pairs_that_are_spread_far(monkeypatch, runs, name):
-    """Over all nodes; new edges are looked for as in large graphs."""
+    """By Lanczos: new edges are looked for as in large graphs."""
     monkeypatch.setattr(pair_propagation, "_ROWS_BELOW", 0)
     k, W = CLUSTERS[name], WEIGHTS[name]
     known = told(W, name, at_home(name).labels_)
     here = SRCP(k, affinity="precomputed", **FAR).fit(W, constraints=known)
     there = {key: runs[2][f"far {name} {key}"] for key in ("values", "labels", "by", "added")}
-    assert there["by"] == here.report_.choices["propagation"] == "diffusion"
+    assert there["by"] == here.report_.choices["propagation"] == "global Krylov"
     assert there["added"] == here.report_.extra["adjustment"]["added"] > 0
     np.testing.assert_allclose(there["values"], here.eigenvalues_, atol=1e-8)
     assert adjusted_rand_score(here.labels_, there["labels"]) >= 0.9999

@@ -24,8 +24,8 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
 from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
-from mustlink.lyapunov.diffusion import FarDiffusion
 from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.methods.homes import fit_at
 from mustlink.methods.normalized_cut import cut_of
 from mustlink.space import Dots, Gram, GroupSums
@@ -105,7 +105,10 @@ for name, W in graphs():
     X = space.normals(5, 1)
     keep(f"{name} product", laplacian.apply(X))
     keep(f"{name} smoothed", laplacian.smooth(X, 3))
-    keep(f"{name} recurrence", laplacian.recurrence(X, [(0.5, -1.0, 0.0), (2.0, 0.5, -1.0)]))
+    out = space.zeros(5)
+    terms = laplacian.three_terms(X, space.normals(5, 2), (0.5, -1.0, 2.0), out)
+    found[f"{name} terms"] = np.array(terms)
+    keep(f"{name} three", out)
     groups = aggregates(laplacian.matrix, 0.5)
     keep(f"{name} group", groups.group)
     coarse = work.grids.coarse_operator(1)
@@ -137,7 +140,8 @@ for name, W in graphs():
     )
     keep(f"{name} solved", solved)
     found[f"{name} cg"] = np.array([ended.reason == "tolerance", ended.iterations])
-    (spread,) = FarDiffusion(LyapunovProblem(laplacian, 0.01, sources(W)), 1e-6).fields()
+    spread, ended = solve_krylov(LyapunovProblem(laplacian, 0.2, sources(W)), memory=None, tol=1e-8)
+    found[f"{name} lanczos"] = np.array([ended.converged.all(), ended.iterations])
     for at, (Z, theta) in enumerate(spread.terms):
         keep(f"{name} Z{at}", Z[:, :40])
         found[f"{name} theta{at}"] = theta[:40]

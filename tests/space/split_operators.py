@@ -73,11 +73,20 @@ class SplitLaplacian:
             Y = self.space.copy(self._mixed(Y, 0.5, 0.5), np.float32)
         return self.space.copy(Y, self.dtype)
 
+    def three_terms(self, V, old, weights, out):
+        a, b, c = weights
+        SV = self.S.apply(V)
+        for o, s, v, w in zip(out.pieces, SV.pieces, V.pieces, old.pieces, strict=True):
+            o[:] = a * s + b * v + c * w
+        pairs = zip(out.pieces, V.pieces, strict=True)
+        inner, square = self.space.reduce([[np.vdot(o, v), np.vdot(o, o)] for o, v in pairs])
+        return float(inner), float(square)
+
     def recurrence(self, X, steps):
         old = new = X
-        for a, b, c in steps:
-            out = self._mixed(new, a, b)
-            self.space.blend(out, 1.0, (old, c))
+        for weights in steps:
+            out = self.space.zeros(X.shape[1], X.dtype)
+            self.three_terms(new, old, weights, out)
             old, new = new, out
         return new
 

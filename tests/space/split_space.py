@@ -38,6 +38,14 @@ class Pieces:
         raise TypeError("a block in pieces has no length to loop over")
 
 
+class Series(list):
+    """Blocks one after the other; slices are series, too."""
+
+    def __getitem__(self, at):
+        found = super().__getitem__(at)
+        return Series(found) if isinstance(at, slice) else found
+
+
 class SplitSpace(Space):
     """Nodes `parts[p]` (global numbers, ascending) are held by piece p."""
 
@@ -107,8 +115,16 @@ class SplitSpace(Space):
         pieces = zip(X.pieces, v.pieces, strict=True)
         return Pieces(x - (p[:, None] * a).astype(x.dtype) for x, p in pieces)
 
+    def mix(self, out, terms, which, C):
+        for q, block in enumerate(out):
+            for t, k in enumerate(which):
+                self.blend(block, 1.0, (terms[k], C[t, q]))
+
     def zeros(self, width, dtype=np.float64):
         return Pieces(np.zeros((len(part), width), dtype) for part in self.parts)
+
+    def series(self, count, width):
+        return Series(self.zeros(width) for _ in range(count))
 
     def copy(self, X, dtype=None):
         return Pieces(np.array(x, dtype=dtype) for x in X.pieces)

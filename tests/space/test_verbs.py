@@ -141,6 +141,20 @@ def test_a_block_without_one_vector(home, rng, dtype):
     np.testing.assert_allclose(home.leave(found), X - np.outer(v, a), atol=tolerance(dtype))
 
 
+def test_mixing_series(home, rng):
+    space, C = home.space, rng.standard_normal((2, 3))
+    terms, out = space.series(4, 5), space.series(3, 5)
+    values = rng.standard_normal((4, N, 5))
+    for t, V in enumerate(values):
+        space.blend(terms[t], 0.0, (home.enter(V), 1.0))
+    space.mix(out, terms, np.array([3, 1]), C)
+    space.mix(out[1:2], terms, np.array([0]), np.array([[2.0]]))
+    expected = np.einsum("tnk,tq->qnk", values[[3, 1]], C)
+    expected[1] += 2 * values[0]
+    for q in range(3):
+        np.testing.assert_allclose(home.leave(out[q]), expected[q], atol=1e-13)
+
+
 def test_making_and_choosing(home, rng):
     X = rng.standard_normal((N, 4))
     x, space = home.enter(X), home.space

@@ -37,6 +37,8 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, LocalSpace, Space, Vector
 from mustlink.workspace import Workspace
 
+_SOLVERS = ("auto", "dense", "lobpcg")
+
 
 @dataclass(frozen=True, eq=False)
 class PenalizedProblem(Problem):
@@ -90,6 +92,10 @@ class PenalizedProblem(Problem):
         self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
     ) -> Solution:
         """The `columns` smallest pairs: LAPACK for small problems, LOBPCG with multigrid else."""
+        if how.solver not in _SOLVERS and work is not None:
+            raise InputError(
+                f'solver: "{how.solver}" is not for penalised problems; use "lobpcg" or "auto"'
+            )
         laplacian, weights = self.laplacian, self.weights_for(value)
         small = work is None or is_small(laplacian) or 5 * self.columns >= laplacian.size
         if work is None or how.solver == "dense" or (how.solver == "auto" and small):

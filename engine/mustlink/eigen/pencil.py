@@ -15,6 +15,8 @@ follows from the rows along C.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +24,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
 
+from mustlink.deadline import NEVER, Deadline
+from mustlink.eigen.arpack import (
+    OutOfTimeError,
+    as_operator,
+    inverse,
+    leading,
+    random_start,
+    until,
+)
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import Grids, guard, nested_start
 from mustlink.eigen.plain_solve import is_small
@@ -31,6 +43,9 @@ from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
+from mustlink.errors import InputError
+from mustlink.linear.cg import Map
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.result import Convergence
@@ -301,6 +316,57 @@ def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block |
     return space.combine(parts, C)
 
 
+def shift_invert_pencil(
+    pencil: Pencil,
+    grids: Hierarchy,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 500,
+    seed: int = 0,
+    deadline: Deadline = NEVER,
+) -> tuple[PencilSolution, Convergence]:
+    """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
+    laplacian = pencil.laplacian
+    m = laplacian.size
+
+    def within(apply: Map) -> LinearOperator:
+        return as_operator(m, lambda x: pencil.project(apply(pencil.project(x[:, None]))).ravel())
+
+    def outside(x: Floats) -> Floats:
+        return x - pencil.project(x[:, None]).ravel()
+
+    A, L = until(deadline, within(pencil.schur)), within(pencil.metric)
+    solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
+    # The identity outside the space searched makes the metric definite; A is zero there.
+    M = as_operator(m, lambda x: L @ x + outside(x))
+    Minv = as_operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
+    start = random_start(laplacian, seed)
+    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
+    order = np.argsort(mu)[::-1]
+    feasible = pencil.n_feasible()
+    complete = feasible is not None and feasible <= k
+    solution = finish(pencil, mu[order], pencil.project(W[:, order]), complete)
+    residuals = pencil.residuals(solution.vectors, solution.lam)
+    reason = "tolerance" if mu.size >= k else "max_iter"
+    return solution, Convergence("ARPACK shift-invert", reason, 0, residuals, 10 * tol)
+
+
+def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Floats], Floats]:
+    """L̄⁺ confined to the space searched: H the directions held, x − Y(HᵀY)⁻¹Hᵀx, Y = L̄⁺H."""
+    H = pencil.held
+    if H.shape[1] == 0:
+        return lambda x: plain @ x
+    Y = np.column_stack([plain @ h for h in H.T])
+    correction = dense_algebra.solve((H.T @ Y).T, Y.T).T
+
+    def solve(x: Floats) -> Floats:
+        s = plain @ x
+        return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
+
+    return solve
+
+
 # --- WD14's feasible set: pairs of the pencil with λ > 0, by the solver that suits its size
 
 
@@ -320,6 +386,8 @@ def feasible_pairs(
     With thousands of them (small or negative β) the leading 3K + 10 by 1/λ. Without `work`, inside
     a subspace, LAPACK it is.
     """
+    if how.solver == "lanczos":
+        raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
     if (
         work is None
         or how.solver == "dense"
@@ -340,6 +408,18 @@ def feasible_pairs(
     blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):
+        if how.solver == "shift-invert":
+            most = 10 * how.max_iter
+            with suppress(OutOfTimeError):  # LOBPCG has its start to give
+                return shift_invert_pencil(
+                    pencil,
+                    grids,
+                    wanted,
+                    tol=tol,
+                    max_iter=most,
+                    seed=how.seed,
+                    deadline=how.deadline,
+                )
         return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import Deadline
+from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import Grids, guard, nested
 from mustlink.linear.by_columns import towards
@@ -23,8 +24,9 @@ from mustlink.space import reused
 from mustlink.stopping import STAGNATED, TIME_LIMIT
 from mustlink.workspace.workspace import SolutionKey
 
-SOLVERS = ("auto", "dense", "lobpcg")
+SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
+WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _SINGLE = 1e-4  # residual down to which single precision does, at half the cost
@@ -43,11 +45,13 @@ def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
 
     With regularised degrees Chebyshev filters: no eigenvalue is near 0, and on networks coarse
     grids are no smaller than the fine one (DBLP, K = 20, CPU seconds: 4 where LOBPCG takes 26).
+    ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
     """
-    if solver != "auto":
-        return solver
-    large = "lobpcg" if laplacian.null.n_components else "chebyshev"
-    return "dense" if is_small(laplacian) or 5 * k >= laplacian.size else large
+    n = laplacian.size
+    if solver == "auto":
+        large = "lobpcg" if laplacian.null.n_components else "chebyshev"
+        return "dense" if is_small(laplacian) or 5 * k >= n else large
+    return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
 
 
 def plain_solve(
@@ -57,15 +61,21 @@ def plain_solve(
     advance: Callable[[float], None],
     deadline: Deadline,
 ) -> EigenResult:
-    """The pairs that the key asks for; `grids` for LOBPCG."""
-    k, solver, tol = key.count, key.solver, key.tol
+    """The pairs that the key asks for; `grids` for solvers that use them, see `WITHOUT_GRIDS`."""
+    k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
     if k == 0:
         return no_pairs(laplacian, tol, solver)
     if solver == "dense":
         return dense_smallest(laplacian, k)
+    if solver == "lanczos":
+        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
     if solver == "chebyshev":
         return filtered(laplacian, key, advance, deadline)
     assert grids is not None
+    if solver == "shift-invert":
+        return shift_invert(
+            laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
+        )
     return two_precisions(laplacian, grids, key, advance, deadline)
 
 

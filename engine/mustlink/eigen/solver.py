@@ -9,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import (
+    WITHOUT_GRIDS,
     asked_tolerance,
     choose,
     plain_solve,
@@ -151,8 +153,8 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
         directly = _directly(work, key)
         if directly is not None and directly.convergence.reason not in (*signs, TIME_LIMIT):
             return directly
-    grids = grids_of(work) if key.solver == "lobpcg" else None
-    if grids is not None:
+    grids = None if key.solver in WITHOUT_GRIDS else grids_of(work)
+    if key.solver == "lobpcg":
         number, width = laplacian.dtype.itemsize, key.count + guard(key.count)
         blocks = _LEAST_BLOCKS * number * laplacian.size * width
         work.recorder.budget.ask(blocks, f"{width} vectors of {laplacian.size} nodes")
@@ -164,8 +166,12 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
         if grids is None or grids.sure is not None:
             raise
         found = None
+    except OutOfTimeError:  # what coarse grids tell is better than nothing
+        grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
+        with work.recorder.stage("eigenvectors") as advance:
+            found = plain_solve(laplacian, grids, key, advance, deadline)
     failed = found is None or found.convergence.reason in signs
-    if failed and grids is not None and grids.sure is None:
+    if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
         found = _surer(work, grids, key, found)
     assert found is not None
     tell_end(work.recorder, found.convergence, single=work.single)

@@ -13,12 +13,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mustlink.check import as_integer, check_answer, check_choice, check_positive, check_tolerance
 from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
-from mustlink.eigen.sparse_factors import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.linear.multigrid.cycle import largest_eigenvalue
@@ -186,7 +186,7 @@ class LaplacianEigenmaps(GraphEmbedding):
     but for their length: weighted by degrees, their mean square is 1.
 
     * `tol` bounds ‖L̄g − λg‖ of g = D^½f; None takes 1e-8, and 1e-4 / 1e-3 from 20,000 / 200,000
-      nodes on. `solver` as in `NCut`: auto, dense, lobpcg or chebyshev.
+      nodes on. `solver` as in `NCut`: auto, dense, lobpcg, shift-invert, lanczos or chebyshev.
 
     Takes points, an affinity or a Graph. Cost: a few tens of products with a block of d + 3
     columns; the vectors are kept with the graph.

@@ -157,21 +157,6 @@ def jacobi_step(
     return _affinely(matrix, X, (X, B), inverse, (-new * factor, -new * shift, new, 1.0))
 
 
-def next_term(
-    matrix: Any,
-    V: NDArray[Any],
-    old: NDArray[Any],
-    weights: tuple[float, float, float],
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
-    """Return a·matrix·V + b·V + c·old, `weights` (a, b, c), in one pass.
-
-    The matrix is (m, n), V (n, b), of which the first m rows are those of the result; `out` is
-    neither V nor old.
-    """
-    return _affinely(matrix, V, (V, old), None, (*weights, 0.0), out)
-
-
 def residual(
     matrix: Any, X: NDArray[Any], B: NDArray[Any], shift: float, factor: float
 ) -> NDArray[Any]:

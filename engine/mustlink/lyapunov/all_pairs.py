@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice
 from mustlink.errors import InputError, OutOfMemoryError
-from mustlink.lyapunov.diffusion import Diffusion, FarDiffusion
-from mustlink.lyapunov.equation import Problem, solve_dense
+from mustlink.lyapunov.diffusion import Diffusion
+from mustlink.lyapunov.equation import LyapunovProblem, Problem, solve_dense
 from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField, none
-from mustlink.lyapunov.filters import is_local
+from mustlink.lyapunov.krylov import solve_batches
 from mustlink.lyapunov.pair_propagation import Asked, choose
 from mustlink.lyapunov.regions import MemoryRows
 from mustlink.observe import Recorder
@@ -156,13 +156,14 @@ def _field(asked: Asked, solver: str, memory: int) -> DenseField | LocalField | 
         return LowRankField((), problem.size)
     if solver == "dense":
         return solve_dense(problem)
-    if is_local(problem):
+    if solver == "diffusion":
         diffusion = Diffusion.prepare(problem, asked.sharp)
         _check_room(diffusion.bytes_per_source() * problem.sources.count, memory)
         return diffusion.spread(problem.sources)
+    assert isinstance(problem, LyapunovProblem)
     terms: list[Any] = []
-    for part in FarDiffusion(problem, asked.sharp, memory).fields():
-        terms += part.terms
+    for batch in solve_batches(problem, tol=asked.krylov_tol(problem), memory=memory):
+        terms += batch.field.terms
         _check_room(sum(Z.nbytes for Z, _ in terms), memory)
     return LowRankField(tuple(terms), problem.size)
 

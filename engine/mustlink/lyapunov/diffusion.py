@@ -1,12 +1,7 @@
-"""F by diffusion: every source spreads over the few nodes around it, and only there F is not 0.
-
-For small μ that is most of the graph: then sources are spread over all nodes, many at a time, as
-blocks of vectors.
-"""
+"""F by diffusion: every source spreads over the few nodes around it, and only there F is not 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
-from mustlink.errors import InputError
 from mustlink.kernels.factored_entries import sort_by_size
 from mustlink.linear.by_columns import Advance, silent
 from mustlink.lyapunov.equation import Problem
-from mustlink.lyapunov.fields import PIECES, LocalField, LowRankField, each_of, piece, spans_of
-from mustlink.lyapunov.filters import FarFilter, Filter, far_filter, filter_of
-from mustlink.lyapunov.sources import Sources, source_parts
-from mustlink.numeric import dense_algebra
+from mustlink.lyapunov.fields import PIECES, LocalField, each_of, spans_of
+from mustlink.lyapunov.filters import Filter, filter_of
+from mustlink.lyapunov.sources import Sources
 from mustlink.operators.local_diffusion import local_diffusion
-from mustlink.space import Block, Small
+from mustlink.space import Block
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
 _TAIL = 0.1  # share of the bound for powers of S left out, at most
@@ -32,8 +24,6 @@ _STEPS, _LAST = 0.7, 0.3  # shares of the rest for what is dropped on the way, a
 _SINGLE = 1e-6  # tolerances from here on are far above the rounding of float32
 _PREVIEW = 12  # steps after which the largest influence hardly falls
 _SLACK = 1.0 - 1e-3  # of a threshold: products may be in single precision
-_TOGETHER = 256  # sources that are spread over all nodes at once when memory sets no limit
-_ZERO = 1e-14  # eigenvalue of C, as a share of the largest, that is rounding
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -63,6 +53,7 @@ class Diffusion:
     def prepare(cls, problem: Problem, tol: float, places: Ints | None = None) -> Diffusion:
         """Choose filter and thresholds for all sources of a problem.
 
+        Raises InputError where nothing is local.
         By the verbs of the Laplacian's space: it may be on disk, or on ranks. `places` (t,) are the
         nodes that the rows of the sources' B (t, c) are, None: all of them.
         """
@@ -223,84 +214,3 @@ def _above(threshold: float) -> Any:
         return np.where(x >= threshold * root[:, None], x, 0.0).astype(x.dtype)
 
     return cut
-
-
-# --- Sources that reach most nodes
-
-
-@dataclass(eq=False)
-class FarDiffusion:
-    """F = Σ_b F_b of the parts of the constraints, each of low rank; only one need be held.
-
-    With C = UΛUᵀ a part is Σ_q ω_q Z_qΛZ_qᵀ, Z_q = p_q(S)BU. F is within `error` of its size in
-    the Frobenius norm: a tenth of the tolerance, or more if the `deadline` came first. `memory`
-    bounds the bytes of a part, result included. Cost: K products of S with every column and up to
-    K·Q sums of two blocks, see `far_filter`; Q + 3 blocks. Raises InputError.
-    """
-
-    problem: Problem
-    tol: float
-    memory: float | None = None
-    advance: Advance = silent
-    deadline: Deadline = NEVER
-
-    def __post_init__(self) -> None:
-        self.filter: FarFilter = far_filter(self.problem, _QUADRATURE * self.tol)
-        self.degree = len(self.filter.coefficients) - 1  # or less, at the deadline
-
-    @property
-    def error(self) -> float:
-        """‖ΔF‖/‖F‖, at most."""
-        return float(self.filter.errors[self.degree])
-
-    def fields(self) -> Iterator[LowRankField]:
-        """F of one part after the other."""
-        Y, m = self.problem.sources, self.problem.size
-        columns = self._columns(Y.count)
-        parts = [Y] if Y.count <= columns else list(source_parts(Y, columns))
-        for done, part in enumerate(parts):
-            theta, U = dense_algebra.eigh(part.C.toarray())
-            there = np.abs(theta) > _ZERO * np.abs(theta).max(initial=0.0)
-            B = sp.csr_matrix(part.B)
-            nodes = np.flatnonzero(np.diff(B.indptr))
-            Z = self._spread(nodes, B[nodes] @ U[:, there], piece(self.advance, done, len(parts)))
-            pairs = zip(Z, self.filter.weights, strict=True)
-            yield LowRankField(tuple((z, weight * theta[there]) for z, weight in pairs), m)
-
-    def _columns(self, count: int) -> int:
-        """How many sources are spread together."""
-        if self.memory is None:
-            return _TOGETHER
-        each = 8 * self.problem.size * (self.filter.weights.size + 3)
-        columns = min(_TOGETHER, int(self.memory / each))
-        if columns < min(2, count):
-            raise InputError(
-                f"memory: {int(self.memory):,} bytes cannot hold one pair on {self.problem.size:,} "
-                f"nodes; give at least {2 * each:,}"
-            )
-        return columns
-
-    def _spread(self, nodes: Ints, rows: Small, advance: Advance) -> list[Block]:
-        """p_q(S)X for every q; X is 0 but for its `rows` at `nodes`."""
-        laplacian, c = self.problem.laplacian, self.filter.coefficients
-        space: Any = laplacian.space
-        new = space.zeros(rows.shape[1])
-        space.add_rows(new, nodes, rows)
-        found = [space.zeros(rows.shape[1]) for _ in range(c.shape[1])]
-        old = new
-        for k in range(len(c)):
-            if k:
-                after = laplacian.recurrence(new, [(min(k, 2), 0.0, 0.0)])
-                if k > 1:
-                    space.blend(after, 1.0, (old, -1.0))
-                old, new = new, after
-            self.degree = min(self.degree, k) if self.deadline.is_over else self.degree
-            last = k >= self.degree
-            if k % 2 or last:  # a pass over the results for two terms
-                for q in np.flatnonzero(c[max(k - 1, 0)]):
-                    before = ((old, c[k - 1, q]),) if k % 2 else ()
-                    space.blend(found[q], 1.0, (new, c[k, q]), *before)
-            advance(k / len(c))
-            if last:
-                break
-        return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class LyapunovProblem:
         """What multiplies Y: 2μ."""
         return 2.0 * self.mu
 
-    def symbol(self, a: Any, b: Any) -> Any:
+    def symbol(self, a: Block, b: Block) -> Block:
         """φ with F = Σ φ(λ_i, λ_j) q_iq_iᵀYq_jq_jᵀ for the pairs (λ, q) of L̄."""
         return 2.0 * self.mu / (a + b + 2.0 * self.mu)
 
@@ -77,7 +76,7 @@ class ExhaustiveProblem:
         """What multiplies Y: (1 − α)²."""
         return (1.0 - self.alpha) ** 2
 
-    def symbol(self, a: Any, b: Any) -> Any:
+    def symbol(self, a: Block, b: Block) -> Block:
         """φ with F = Σ φ(λ_i, λ_j) q_iq_iᵀYq_jq_jᵀ for the pairs (λ, q) of L̄."""
         scale = 1.0 - self.alpha
         return (scale / (scale + self.alpha * a)) * (scale / (scale + self.alpha * b))

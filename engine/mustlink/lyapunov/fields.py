@@ -80,6 +80,11 @@ class LowRankField:
     terms: tuple[Term, ...]
     size: int
 
+    @property
+    def rank(self) -> int:
+        """Number of columns in all; the rank of F is at most this."""
+        return sum(theta.size for _, theta in self.terms)
+
     def dot(self, X: Block) -> Block:
         """FX for a block (m, b). Cost 4mkb."""
         found = np.zeros((self.size, X.shape[1]))
@@ -196,12 +201,12 @@ class LocalField:
         bounds = np.abs(self.values).sum(axis=1, dtype=np.float64), least
         return self._listing, (self.ends, self.rows, self.values), self.C, self.weights, bounds
 
-    def _large(self, pattern: Edges, *what: Any) -> Pairs:
+    def _large(self, pattern: Edges, wanted: int, floors: Floats, parts: Ints) -> Pairs:
         """What is found in all rows, see `large_entries`."""
         skip = FLOOR * self.bound * _MISSED
 
         def some(span: Span) -> Pairs:
-            return large_entries(pattern, span, *self._searched, *what, skip)
+            return large_entries(pattern, span, *self._searched, wanted, floors, parts, skip)
 
         found = each_of(some, spans_of(self.size, self._listing[0]))
         first, second = (np.concatenate([p[side] for p in found]) for side in (0, 1))

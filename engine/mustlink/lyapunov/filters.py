@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import leastsq
-from scipy.special import ive
 
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import ExhaustiveProblem, Problem
 
-_LOCAL = 0.02  # for smaller μ, or (1 − α)/α, sources reach most nodes of most graphs
-_LEAST = 1e-9  # of them: K would be above 10⁵
-_FAINT = 45.0  # −ln of a coefficient that is nothing beside the others
+_DEGREE = 4_000  # beyond it nothing is local any more
 _TERMS = 24
 _REWEIGHTINGS = 12  # Lawson steps from the least-squares to the nearly minimax fit
 _PER_TERM = 40  # points per term at which the fit is made
@@ -53,11 +50,12 @@ def filter_of(problem: Problem, tol: float, beyond: float = 0.01) -> Filter:
 
     Lyapunov: 1/(a + b) = Σ w e^(−ta)e^(−tb) on the spectrum of M, and e^(−tM) = e^(−t(1+μ)) Σ
     t^k S^k/k!. E2CP is one term, (1 − α)Σ α^k S^k. Powers are left out that weigh less than
-    `beyond`·tol. Raises InputError where rounding ends before the tolerance.
+    `beyond`·tol. Raises InputError where nothing local is left.
     """
     if isinstance(problem, ExhaustiveProblem):
         return _geometric(problem.alpha, tol, beyond)
-    mu = problem.mu
+    mu = problem.weight / 2.0
+    _check_degree(int(0.1 / mu), f"mu: {mu:g}")  # the longest time is about 1/μ or more
     found = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
     weights = 2.0 * mu * found.weights
     degree = _poisson_degree(float(found.times.max()), mu, beyond * tol / weights.sum())
@@ -68,6 +66,7 @@ def filter_of(problem: Problem, tol: float, beyond: float = 0.01) -> Filter:
 
 def _geometric(alpha: float, tol: float, beyond: float) -> Filter:
     degree = int(np.ceil(np.log(beyond * tol) / np.log(alpha)))
+    _check_degree(degree, f"alpha: {alpha:g}")
     c = (1.0 - alpha) * alpha ** np.arange(degree + 1.0)
     left = alpha ** (degree + 1.0)
     return Filter(c[:, None], np.ones(1), np.array([left]), 2.0 * left)
@@ -83,68 +82,18 @@ def _poisson(times: Floats, mu: float, degree: int) -> Floats:
 def _poisson_degree(time: float, mu: float, share: float) -> int:
     """Least degree beyond which the powers weigh less than `share` for the longest time."""
     top = int(time + 12.0 * np.sqrt(time) + 60.0)
+    _check_degree(top, f"mu: {mu:g}")
     c = _poisson(np.array([time]), mu, top)[:, 0]
     beyond = np.cumsum(c[::-1])[::-1]
     return int(np.searchsorted(-beyond, -share))
 
 
-def is_local(problem: Problem) -> bool:
-    """Whether sources stay near, so that powers of S are few and what is far can be left out."""
-    return _stiffness(problem) >= _LOCAL
-
-
-def _stiffness(problem: Problem) -> float:
-    """μ, or what it is with E2CP's α = 1/(1 + μ)."""
-    if isinstance(problem, ExhaustiveProblem):
-        return (1.0 - problem.alpha) / problem.alpha
-    return problem.mu
-
-
-@dataclass(frozen=True)
-class FarFilter:
-    """F ≈ Σ_q ω_q p_q(S) Y p_q(S) with p_q(s) = Σ_k c_kq T_k(s), T_k Chebyshev's, all c >= 0.
-
-    `coefficients` c (K+1, Q), `weights` ω (Q,). `errors` (K+1,) bound the relative error of F in
-    the Frobenius norm if the sums end at k.
-    """
-
-    coefficients: Floats
-    weights: Floats
-    errors: Floats
-
-
-def far_filter(problem: Problem, tol: float) -> FarFilter:
-    """Separable terms as those of `filter_of`, relative error <= 1.1·tol, of any number of nodes.
-
-    e^(ts) = I_0(t) + 2Σ I_k(t)T_k(s), and 1/(1 − αs) = (1 + 2Σ z^k T_k(s))/r, r = (1 − α²)^½,
-    z = α/(1 + r). As c >= 0 and |T_k| <= 1, what is left out is at most Σ c of it, and 2 Σ_q ω_q
-    p_q(1) Σ_{k>K} c_kq beside the least value of the symbol. K is some ln(1/tol)/μ^½, where powers
-    of S are as many as 1/μ. Raises InputError for μ or 1 − α below 1e-9.
-    """
-    if _stiffness(problem) < _LEAST:
-        told, change = f"mu: {getattr(problem, 'mu', 0)}", "more"
-        if isinstance(problem, ExhaustiveProblem):
-            told, change = f"alpha: {problem.alpha}", "less"
-        raise InputError(f"{told} spreads a pair over all nodes alike; give {change}")
-    if isinstance(problem, ExhaustiveProblem):
-        alpha, root = problem.alpha, np.sqrt(1.0 - problem.alpha**2)
-        z = alpha / (1.0 + root)
-        k = np.arange(2.0 + _FAINT / -np.log(z))[:, None]
-        c, weights, error = (1.0 - alpha) / root * z**k, np.ones(1), 0.0
-    else:
-        found = quadrature(2.0 * problem.mu, 2.0 * problem.mu + 4.0, tol)
-        t, weights, error = found.times, 2.0 * problem.mu * found.weights, found.error
-        k = np.arange(2.0 + np.sqrt(2.0 * _FAINT * t.max()) + _FAINT)[:, None]
-        c = np.exp(-problem.mu * t) * ive(k, t)
-    c[1:] *= 2.0
-    sums = np.cumsum(c[::-1], axis=0)[::-1]  # of c_k and all after it
-    lost = 2.0 * weights * sums[0] * np.vstack([sums[1:], np.zeros_like(weights)])
-    lost /= problem.symbol(2.0, 2.0)
-    allowed = 0.1 * tol / weights.size
-    c[1:][lost[:-1] <= allowed] = 0.0
-    degree = int(np.flatnonzero(c.any(axis=1))[-1])
-    errors = error + np.maximum(lost[: degree + 1], allowed).sum(axis=1)
-    return FarFilter(c[: degree + 1], weights, errors)
+def _check_degree(degree: int, given: str) -> None:
+    if degree > _DEGREE:
+        raise InputError(
+            f"{given} spreads over {degree} steps and more, farther than diffusion is for; use "
+            'solver="krylov" (SRCP only) or "dense", or a larger mu, a smaller alpha'
+        )
 
 
 @dataclass(frozen=True)
@@ -183,24 +132,8 @@ def exponential_sum(low: float, high: float, tol: float) -> ExponentialSum:
         best = min(best, error)
     raise InputError(
         f"tol: 1/x cannot be written as exponentials to {tol:.1e} ({best:.1e} reached), which is a "
-        "tenth of the tolerance; ask for less"
+        'tenth of the tolerance; ask for less, or use solver="krylov"'
     )
-
-
-def quadrature(low: float, high: float, tol: float) -> ExponentialSum:
-    """A sum with relative error <= tol on [low, high], of some more terms than the shortest.
-
-    1/x = ∫ e^u exp(−x e^u) du by the trapezoidal rule, whose relative error is 4π exp(−π²/h)/h^½;
-    times so short that their powers from the third on are nothing are one term. Cost: nothing.
-    """
-    h = np.pi**2 / np.log(50.0 / tol)
-    first = np.log((0.5 * tol) ** (1.0 / 3.0) / high)  # the longest of the short times
-    last = np.log(np.log(8.0 / tol) / low)
-    t = np.exp(first + h * np.arange(1.0, 2.0 + (last - first) / h))
-    short = h * np.exp(first * np.arange(1.0, 3.0)) / -np.expm1(-h * np.arange(1.0, 3.0))  # Σw, Σwt
-    times, weights = np.append(short[1] / short[0], t), np.append(short[0], h * t)
-    error = _error(np.log(np.concatenate([low * times, low * weights])), high / low)
-    return ExponentialSum(times, weights, error)
 
 
 def _pair(logs: Floats) -> tuple[Floats, Floats]:

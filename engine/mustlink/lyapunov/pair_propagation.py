@@ -2,8 +2,7 @@
 
 By diffusion F is found part by part of the constraints, in the regions that their sources reach:
 what is outside of a region does not matter to its sources, by the bounds of `diffusion`. In memory
-there is one region, of all nodes, and one part where that fits. Where sources reach most nodes,
-they are spread over all of them.
+there is one region, of all nodes, and one part where that fits.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, region_bytes
 from mustlink.errors import InputError
-from mustlink.linear.by_columns import Advance, silent
-from mustlink.lyapunov.diffusion import Diffusion, FarDiffusion, reached, starts_of
+from mustlink.linear.by_columns import Advance, silent, towards
+from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of
 from mustlink.lyapunov.equation import LyapunovProblem, Problem, residual, solve_dense
 from mustlink.lyapunov.fields import (
     FLOOR,
@@ -31,18 +30,19 @@ from mustlink.lyapunov.fields import (
     none,
     strongest,
 )
-from mustlink.lyapunov.filters import is_local
+from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, Region, Said
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.result import Convergence
-from mustlink.stopping import TIME_LIMIT, TOLERANCE
+from mustlink.stopping import TIME_LIMIT
 
-SOLVERS = ("auto", "dense", "diffusion")
-MEMORY = 2 << 30  # bytes for one part of the constraints, unless the caller says otherwise
+SOLVERS = ("auto", "dense", "diffusion", "krylov")
+MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
 SEARCH_MU, SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
-_NODE = 2_048  # bytes a node for a part, if `MEMORY` is less, where blocks are not in one memory
+_NODE = 2_048  # bytes a node for a batch, if `MEMORY` is less, where blocks are not in one memory
+_LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
 _ALL_BELOW = 5_000  # nodes up to which every pair may become an edge
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
@@ -91,9 +91,14 @@ def choose(problem: Problem, solver: str, *, everywhere: bool = False, at_home: 
                 f"{_ALL_BELOW:,} will do, give a number such as 20"
             )
         return "dense"
+    if solver == "krylov" and not isinstance(problem, LyapunovProblem):
+        raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
     if solver != "auto":
         return solver
-    return "dense" if at_home and problem.size <= SPREAD_DENSE_BELOW else "diffusion"
+    if at_home and problem.size <= SPREAD_DENSE_BELOW:
+        return "dense"
+    far = isinstance(problem, LyapunovProblem) and problem.mu < _LOCAL_MU
+    return "krylov" if far else "diffusion"
 
 
 def solve_pairs(
@@ -114,16 +119,16 @@ def solve_pairs(
     None makes every F_ij > 0 an edge, by LAPACK, up to 5,000 nodes.
 
     * "dense": every entry by LAPACK, O(m³); "auto" takes it up to 2,000 nodes in memory.
-    * "diffusion": every entry to tol·max|Y|; "auto" takes it for larger graphs. For μ < 0.02, or
-      α > 0.98, every source reaches most nodes: F is found to tol/10 of its size in the Frobenius
-      norm. Above 20,000 nodes, and elsewhere than in memory, new edges are then looked for where
-      diffusion with μ = 0.2 finds F > 0, and a note says so.
+    * "diffusion": every entry to tol·max|Y|; "auto" takes it for larger graphs.
+    * "krylov": residual tol in the Frobenius norm for any μ; "auto" takes it for μ < 0.02. Above
+      20,000 nodes, and elsewhere than in memory, it looks for new edges where diffusion with
+      μ = 0.2 finds F > 0, and says so. Raises InputError for E2CP, which needs no such solver.
 
     Of nodes that stand for several copies the problem's solution is C^½FC^½, see `sources_of`, and
     F of one copy and another is given, as sharp as `tol` says.
 
-    Diffusion holds not much more than its room for its factors: the constraints are taken in parts
-    where need be. On ranks the same bits on any number of them.
+    Neither of the last two holds much more than its room for its factors: the constraints are taken
+    in parts where need be. On ranks the same bits on any number of them.
     """
     everywhere = new_edges is None
     if rows is None:
@@ -137,10 +142,7 @@ def solve_pairs(
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
         return asked.answer(np.empty(0), none(), 0.0, done, "nothing to spread")
     with recorder.stage("constraint propagation") as advance:
-        asked = replace(asked, advance=advance)
-        if chosen == "dense":
-            return _by_lapack(asked)
-        return _by_diffusion(asked) if is_local(problem) else _by_far_diffusion(asked)
+        return _SOLVERS[chosen](replace(asked, advance=advance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +192,10 @@ class Asked:
             return self.tol
         gain = self.problem.sources.largest / (float(copies.min()) * self.largest)
         return self.tol / max(1.0, gain)
+
+    def krylov_tol(self, problem: LyapunovProblem) -> float:
+        """The bound on the relative residual: F is as small as μ."""
+        return self.sharp * min(1.0, problem.mu / SEARCH_MU)
 
     @property
     def floor(self) -> float:
@@ -249,54 +255,62 @@ def _by_diffusion(asked: Asked) -> PropagatedPairs:
     return asked.answer(F, new, asked.floor, done, told, **spreading.about)
 
 
-def _by_far_diffusion(asked: Asked) -> PropagatedPairs:
-    """One part of the constraints after the other, of which only entries are kept.
+def _by_krylov(asked: Asked) -> PropagatedPairs:
+    """One batch of constraints after the other, of which only entries are kept.
 
     Of small graphs in memory factors are kept, and all rows of F looked through for new edges.
     """
     problem, rows, m = asked.of_all_nodes, asked.rows, asked.problem.size
+    assert isinstance(problem, LyapunovProblem)
     whole = rows.in_memory and m <= _ROWS_BELOW
     near = none() if whole or not asked.new_edges else _where_near(asked)
     given, searched = asked.given[0], near.first * m + near.second
-    keys, F = np.union1d(given, searched), np.zeros(1)
-    room = rows.room if rows.in_memory else max(MEMORY, _NODE * m)
-    recorder = asked.recorder
-    diffusion = FarDiffusion(problem, asked.sharp, room, asked.advance, recorder.deadline)
-    terms: list[Any] = []
-    for part in diffusion.fields():
-        field = rows.of_copies(part)
+    keys = np.union1d(given, searched)
+    sharp, F = asked.krylov_tol(problem), np.zeros(1)
+    in_memory = rows.in_memory and rows.room is not None
+    room = rows.room if in_memory else max(MEMORY, _NODE * m)
+    how: dict[str, Any] = {"on_step": towards(sharp, asked.advance)}
+    batches: list[Batch] = []
+    fields: list[LowRankField] = []
+    until = asked.recorder.deadline
+    for batch in solve_batches(problem, tol=sharp, memory=room, deadline=until, **how):
+        field = rows.of_copies(batch.field)
         rows.add(field)
         F = F + rows.of_pairs(field, *np.divmod(keys, m))
-        terms += field.terms if whole else ()
+        batches.append(replace(batch, field=LowRankField((), m)))
+        fields += [field] if whole else []
     F = rows.joined(F)
-    left, steps = diffusion.error, diffusion.degree
-    reason = TOLERANCE if left <= asked.tol else TIME_LIMIT
-    done = Convergence("diffusion", reason, steps, np.array([left]), asked.tol)
+    done = convergence(problem, batches, sharp)
     if not done.converged.all():
-        recorder.leave_out(done.status)
+        cut = done.reason == TIME_LIMIT
+        (asked.recorder.leave_out if cut else asked.recorder.warn)(done.status)
     on_given = F[np.searchsorted(keys, given)]
     floor = asked.exact_floor(on_given)
     if whole:
-        field = LowRankField(tuple(terms), m)
+        field = LowRankField(tuple(t for f in fields for t in f.terms), m)
         new = strongest(field, problem.laplacian.pattern, asked.new_edges, floor)
     else:
         near = replace(near, beliefs=F[np.searchsorted(keys, searched)])
         new = best_of_pairs(near, asked.new_edges, floor)
-    told = f"diffusion over all nodes: F within {left:.1e} of its size, {steps} steps"
-    return asked.answer(on_given, new, floor, done, told, error=left)
+    left = float(done.residuals.max())
+    told = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
+    return asked.answer(on_given, new, floor, done, told, residual=left, batches=len(batches))
 
 
 def _where_near(asked: Asked) -> NewEdges:
     """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
-    problem = asked.problem
+    problem: Any = asked.problem
     asked.recorder.note(
-        f"new edges are looked for where diffusion with mu = {SEARCH_MU} finds F > 0: nearly every "
-        "node reaches every other"
+        f"new edges are looked for where diffusion with mu = {SEARCH_MU} finds F > 0: with "
+        f"mu = {problem.mu:g} nearly every node reaches every other"
     )
-    near = LyapunovProblem(problem.laplacian, SEARCH_MU, problem.sources)
+    near = replace(problem, mu=SEARCH_MU)
     search = replace(asked, problem=near, new_edges=2 * asked.new_edges, tol=SEARCH_TOL)
     diffusion = Diffusion.prepare(near, SEARCH_TOL, asked.places)
     return Spreading(replace(search, advance=silent), diffusion, on_edges=False).found()[1]
+
+
+_SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}
 
 
 @dataclass(eq=False)

@@ -29,7 +29,7 @@ from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconst
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.errors import InfeasibleError
+from mustlink.errors import InfeasibleError, InputError
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian
@@ -193,7 +193,7 @@ class CSP(ConstrainedSpectral):
     * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "split" (K = 2, at the value that keeps most
       constraints), "sign-kmeans" (eq. 15), "cost-weighted" (eq. 16), "sphere" (rows of length 1,
       FCSC-SP), "auto".
-    * `solver`: auto, dense or lobpcg, of the pencil and of L̄.
+    * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄).
 
     A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
     eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).
@@ -256,6 +256,10 @@ class CSP(ConstrainedSpectral):
             check_choice(self.beta, ("auto", *NAMED), "beta")
         else:
             check_number(self.beta, "beta", "a fraction below 1")
+        if self.solver == "lanczos" and self.subspace == "exact":
+            raise InputError(
+                'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
+            )
 
     def _before_work(self, problem: Problem) -> None:
         if not isinstance(self.beta, str) and self.beta >= 1 and problem.acts:

@@ -33,6 +33,8 @@ class E2CP(PropagatedConstraints):
     def _check_parameter(self) -> None:
         if not 0.0 < check_number(self.alpha, "alpha", "a number between 0 and 1") < 1.0:
             raise InputError(f"alpha: {self.alpha} is not between 0 and 1; give one such as 0.8")
+        if self.solver == "krylov":
+            raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
 
     def _problem(self, laplacian: Any, Y: Sources) -> Problem:
         return ExhaustiveProblem(laplacian, float(self.alpha), Y)

@@ -135,7 +135,7 @@ class PropagatedConstraints(InformedClusterer):
     * `normalize`: divide F by its largest magnitude, which is far below 1 when pairs are few, and
       raise |F| to `power`, 1, 1/2 or 1/4, which makes what is far from the given pairs count
       more. False takes F as it is.
-    * `solver`: of the propagation, "dense", "diffusion" or "auto", see
+    * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
       `lyapunov.pair_propagation`; `tol`, a bound on the error of every F_ij, which usually is 15
       times smaller; F > tol/10 makes new edges. `memory`: bytes for the factors of F, beside the
       graph; constraints are taken in parts where need be.

@@ -16,7 +16,7 @@ from mustlink.kernels.spmm import scaled
 from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import DividedMatrix
-from mustlink.space import GroupSums
+from mustlink.space import Dots, GroupSums
 from mustlink.space.ranks import Halo, RankSpace
 
 Array = NDArray[Any]
@@ -81,6 +81,14 @@ class DividedLaplacian(GroundedLaplacian):
     def matrix(self) -> DividedMatrix:
         """S as an operator."""
         return DividedMatrix(self.S, self.halo)
+
+    def three_terms(
+        self, V: Array, old: Array, weights: tuple[float, float, float], out: Array
+    ) -> tuple[float, float]:
+        """See `Laplacian`; the sums are the same on any number of ranks."""
+        super().three_terms(V, old, weights, out)
+        inner, square = self.space.sums(Dots(out, V), Dots(out, out))
+        return float(inner.sum()), float(square.sum())
 
     def grounded(self, ground: Array, kept: Array) -> Self:
         """See `GroundedLaplacian.grounded`; its null space is empty."""

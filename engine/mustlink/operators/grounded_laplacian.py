@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import next_term, scaled, scaled_permutation, spmm_axpby
+from mustlink.kernels.blocks import next_term
+from mustlink.kernels.spmm import scaled, scaled_permutation, spmm_axpby
 from mustlink.operators.edges import Edges
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.space import LocalSpace, Space, Vector
@@ -124,6 +125,15 @@ class GroundedLaplacian:
             Y, spare = spmm_axpby(self.single_edges, self.beside(Y), Y, 0.5, 0.5, spare), Y
         return Y.astype(self.S.dtype, copy=False)
 
+    def three_terms(
+        self, V: Block, old: Block, weights: tuple[float, float, float], out: Block
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old, `weights` (a, b, c); ⟨out, V⟩ and ‖out‖² (Frobenius).
+
+        `out` is neither V nor old. Cost: one product and nothing else.
+        """
+        return next_term(self.S, self.beside(V), old, weights, out)
+
     def recurrence(self, X: Block, steps: Sequence[tuple[float, float, float]]) -> Block:
         """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
 
@@ -131,7 +141,8 @@ class GroundedLaplacian:
         """
         old, new, spare = X, X, None
         for weights in steps:
-            out = next_term(self.S, self.beside(new), old, weights, spare)
+            out = np.empty_like(X) if spare is None else spare
+            next_term(self.S, self.beside(new), old, weights, out)
             old, new, spare = new, out, None if old is X else old
         return new
 

@@ -66,6 +66,15 @@ class Laplacian(Protocol):
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
         ...
 
+    def three_terms(
+        self, V: Block, old: Block, weights: tuple[float, float, float], out: Block
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius) in one reduction.
+
+        `out` is neither V nor old.
+        """
+        ...
+
     def recurrence(self, X: Block, steps: Sequence[tuple[float, float, float]]) -> Block:
         """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
 

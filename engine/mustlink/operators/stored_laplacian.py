@@ -91,6 +91,17 @@ class StoredLaplacian:
         """((I + S)/2)^times X: damps rough vectors, keeps smooth ones."""
         return self.recurrence(X, [(0.5, 0.5, 0.0)] * times)
 
+    def three_terms(
+        self, V: Any, old: Any, weights: tuple[float, float, float], out: Any
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius)."""
+        a, b, c = weights
+        found = self.recurrence(V, [(a, b, 0.0)])
+        self.space.blend(found, 1.0, (old, c))
+        self.space.blend(out, 0.0, (found, 1.0))
+        inner, square = (s.sum() for s in (self.space.dots(out, V), self.space.dots(out, out)))
+        return float(inner), float(square)
+
     def recurrence(self, X: Any, steps: Steps) -> DiskBlock:
         """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
 

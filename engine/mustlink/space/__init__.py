@@ -2,7 +2,7 @@
 
 from mustlink.kernels.spare import reused
 from mustlink.space.local import LocalSpace
-from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Small, Space, Vector
+from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Series, Small, Space, Vector
 
 __all__ = [
     "Block",
@@ -10,6 +10,7 @@ __all__ = [
     "Gram",
     "GroupSums",
     "LocalSpace",
+    "Series",
     "Small",
     "Space",
     "Vector",

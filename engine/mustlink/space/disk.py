@@ -194,10 +194,23 @@ class DiskSpace(Space):
     def without(self, X: Any, v: Any, a: Small) -> DiskBlock:
         return self._made(lambda x, w: LocalSpace(0).without(x, w, a), X, v, dtype=X.dtype)
 
+    def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
+        """Series are lists of blocks."""
+        chosen = [terms[k] for k in which]
+        for rows, parts in self._pass(*out, *chosen):
+            made, used = parts[: len(out)], parts[len(out) :]
+            stacked = np.stack(made)
+            LocalSpace(0).mix(stacked, np.stack(used), np.arange(len(used)), C)
+            for block, values in zip(out, stacked, strict=True):
+                block[rows] = values
+
     # --- making, choosing, joining
 
     def zeros(self, width: int, dtype: Any = np.float64) -> DiskBlock:
         return self.new((width,), dtype)
+
+    def series(self, count: int, width: int) -> list[DiskBlock]:
+        return [self.zeros(width) for _ in range(count)]
 
     def copy(self, X: Any, dtype: Any = None) -> DiskBlock:
         return self._made(lambda x: x, X, dtype=X.dtype if dtype is None else dtype)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels import blocks
-from mustlink.kernels.blocks import group_sums, hand_out, normals
+from mustlink.kernels.blocks import group_sums, hand_out, mix, normals
 from mustlink.kernels.spare import empty
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
 
@@ -105,8 +105,15 @@ class LocalSpace(Space):
     def without(self, X: Array, v: Array, a: Small) -> Array:
         return blocks.without(np.ascontiguousarray(X), v, a)
 
+    def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
+        """Series are arrays (count, n, b)."""
+        mix(terms, np.asarray(which, np.int64), C, out)
+
     def zeros(self, width: int, dtype: Any = np.float64) -> Array:
         return np.zeros((self.held, width), dtype=dtype)
+
+    def series(self, count: int, width: int) -> Array:
+        return np.zeros((count, self.held, width))
 
     def copy(self, X: Array, dtype: Any = None) -> Array:
         out = empty(X.shape, X.dtype if dtype is None else dtype)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 Block = Any  # (n, b) numbers of n nodes; only its space looks inside. Has `shape` and `dtype`.
 Vector = Any  # (n,) numbers of n nodes, likewise
+Series = Any  # blocks one after the other: series[k] is a block, slices are series again
 Small = NDArray[np.float64]  # a small array that everyone has
 Scalars = NDArray[np.float64] | float
 Ints = NDArray[np.integer[Any]]
@@ -65,7 +66,7 @@ class Space(Protocol):
 
     `weights` (n,) are the nodes' multiplicities, None where all are 1: a node may stand for
     several. Sums do not know them; what is counted a node at a time is summed of `weighted(X)`.
-    Verbs return new blocks but for `subtract`, `blend`, `lessen`, `add_rows` and
+    Verbs return new blocks but for `subtract`, `blend`, `lessen`, `mix`, `add_rows` and
     `recombine`, which say what they change.
     """
 
@@ -142,11 +143,19 @@ class Space(Protocol):
     def without(self, X: Block, v: Vector, a: Small) -> Block:
         """X − vaᵀ for v (n,) and a (b,), in X's precision."""
 
+    @abstractmethod
+    def mix(self, out: Series, terms: Series, which: Ints, C: Small) -> None:
+        """In place out[q] += Σ_t C_tq·terms[which_t] for every q; both from `series`, C (t, q)."""
+
     # --- making, choosing, joining
 
     @abstractmethod
     def zeros(self, width: int, dtype: Any = np.float64) -> Block:
         """A block of zeros, (n, width)."""
+
+    @abstractmethod
+    def series(self, count: int, width: int) -> Series:
+        """As many blocks of zeros; slices of it are again such a series."""
 
     @abstractmethod
     def copy(self, X: Block, dtype: Any = None) -> Block:

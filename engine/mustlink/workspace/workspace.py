@@ -182,6 +182,7 @@ class SolutionKey(Key[Value]):
         reached = value.convergence
         if reached.reason == TIME_LIMIT:
             return asked.limit <= self.limit
-        if reached.converged.all():
+        counted = reached.iterations > 0 or reached.reason == "direct"  # ARPACK tells no steps
+        if counted and reached.converged.all():
             return bool(reached.iterations <= asked.max_iter)
         return self.max_iter == asked.max_iter

@@ -119,7 +119,9 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 @several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option(
     "--solver",
-    type=click.Choice(["auto", "dense", "lobpcg", "cg", "diffusion"]),
+    type=click.Choice(
+        ["auto", "dense", "lobpcg", "shift-invert", "lanczos", "cg", "diffusion", "krylov"]
+    ),
     help="Of the eigenproblem; srcp, e2cp: of the propagation; not all for every method.",
 )
 @several(TOL, MAX_ITER)

@@ -126,7 +126,7 @@ CLUSTER_OWN = (
     ),
     click.option(
         "--eigen-solver",
-        type=click.Choice(["auto", "dense", "lobpcg"]),
+        type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "lanczos"]),
         help="srcp, e2cp: for the adjusted graph's cut.",
     ),
     click.option(
