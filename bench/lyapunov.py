@@ -89,7 +89,7 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
         "columns": field.rank,
         "peak_bytes": peak,
         "extra_bytes": peak - before,
-        "residual": left.relative,
+        "residual": left,
     }
 
 

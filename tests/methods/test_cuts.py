@@ -1,15 +1,13 @@
-"""Every feasible cut in the report of CSP, with its α (WD14 Lemma 1), and what goes round J."""
+"""Every feasible cut in the report of CSP, with its α (WD14 Lemma 1)."""
 
 import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import mustlink as ml
 import oracles
-from cases import KINDS, planted_graph, random_constraints, random_graph, six_nodes
-from mustlink.eigen.pencil import boundary
+from cases import KINDS, planted_graph, random_constraints, random_graph
 from mustlink.errors import InfeasibleError, InputError
 from mustlink_io.pictures import joint_range
 
@@ -112,64 +110,6 @@ def test_cuts_of_a_subspace_keep_lemma_1(seed):
     assert len(found["unconstrained"]["cost"]) == 8
 
 
-def support(A, B, points):
-    """By how much the farthest of J(A, B) in many directions lies beyond points (d, 2), scaled."""
-    sizes = np.abs(A).max(), np.abs(B).max()
-    gaps = []
-    for theta in np.linspace(0, 2 * np.pi, 48, endpoint=False):
-        toward = np.array([np.cos(theta) / sizes[0], np.sin(theta) / sizes[1]])
-        most = np.linalg.eigvalsh(toward[0] * A + toward[1] * B)[-1]
-        gaps.append(most - (points @ toward).max())
-    return np.array(gaps)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_boundary_is_the_farthest_in_every_direction(seed):
-    rng = np.random.default_rng(seed)
-    b = int(rng.integers(2, 12))
-    A, B = (
-        X + X.T for X in rng.normal(size=(2, b, b)) * [[[1.0]], [[10.0 ** rng.integers(-6, 7)]]]
-    )
-    points = boundary(A, B)
-    np.testing.assert_allclose(support(A, B, points), 0, atol=1e-12 * b)
-    X = rng.normal(size=(b, 2000))
-    X /= np.linalg.norm(X, axis=0)
-    some = np.column_stack([(X * (M @ X)).sum(axis=0) for M in (A, B)])
-    assert (support(A, B, some) >= -1e-12).all()
-
-
-def test_boundary_where_nearly_all_eigenvalues_are_equal():
-    n = 60  # of the largest of n - 1 equal ones LAPACK's usual driver finds none
-    A = np.eye(n) * n / (n - 1) - 1 / (n - 1)
-    B = np.zeros((n, n))
-    B[0, 1] = B[1, 0] = 1e-2
-    np.testing.assert_allclose(support(A, B, boundary(A, B)), 0, atol=1e-12)
-
-
 def test_what_is_no_list_of_cuts_is_refused():
     with pytest.raises(InputError, match=r'cuts: no cost, .*; give est.report_.extra\["cuts"\]'):
         joint_range({})
-
-
-def test_boundary_of_the_paper_s_example_and_of_a_larger_graph():
-    W, Q, _ = six_nodes()
-    est = csp(2, beta=3 / 8, subspace="exact").fit(W, constraints=ml.Constraints.from_matrix(Q))
-    L, root, _ = oracles.laplacian(W.toarray())
-    around = est.report_.to_dict()["cuts"]["range"]
-    points = np.column_stack([around["cost"], around["alpha"]]) / 14
-    assert around["inside"] == "all"
-    np.testing.assert_allclose(support(L, Q / np.outer(root, root), points), 0, atol=1e-12)
-    rng = np.random.default_rng(0)
-    W, y = planted_graph(rng, 400, 3)
-    known = ml.Constraints.from_labels(np.where(rng.random(400) < 0.05, y, -1))
-    est = csp(3, beta=-0.5, subspace="exact").fit(W, constraints=known)
-    found, volume = told(est), W.sum()
-    L, Q, _, _ = dense(sp.csr_matrix(W), known)
-    around = found["range"]
-    points = np.column_stack([around["cost"], around["alpha"]]) / volume
-    assert around["inside"] == "found"
-    assert not found["unconstrained"]["cost"]
-    gaps = support(L, Q, points)
-    assert (gaps > -1e-9).all()  # a part of J
-    cuts = np.column_stack([found["cost"], found["alpha"]])[:60] / volume
-    assert (support(L, Q, cuts) >= gaps - 1e-9).all()  # that holds the cuts

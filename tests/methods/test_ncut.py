@@ -14,7 +14,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 
 seeds = st.integers(0, 2**31)
-SOLVERS = ("dense", "lobpcg", "shift-invert", "lanczos")
+SOLVERS = ("dense", "lobpcg", "chebyshev", "shift-invert", "lanczos")
 
 
 def ncut(k, **options):

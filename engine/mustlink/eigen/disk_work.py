@@ -22,16 +22,14 @@ from mustlink.cost.process_memory import give_back
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.plain_solve import (
-    DENSE_BELOW,
-    default_tolerance,
-    regularized_tolerance,
+    asked_tolerance,
+    no_pairs,
     tell_end,
     telling,
 )
-from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.work import DISK, RowBasis
+from mustlink.eigen.work import DISK, RowWork
 from mustlink.errors import OutOfMemoryError
-from mustlink.graph.graph import is_network
+from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph, Survey, block_of_rows, survey
 from mustlink.graph.structure import SEEN, GraphLook
@@ -52,7 +50,7 @@ _FILTERS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class StoredWork:
+class StoredWork(RowWork):
     """A graph on disk with the recorder of one fit; temporary files are in `folder`.
 
     What a `keeper` keeps is there for a later run. `columns` are computed together, at most; how
@@ -64,23 +62,16 @@ class StoredWork:
     recorder: Recorder = field(default_factory=Recorder)
     folder: Any = None
     keeper: Keeper | None = None
-    basis: RowBasis = field(default_factory=RowBasis)
+    derived: Derived = field(default_factory=Derived)
 
     home: ClassVar[str] = DISK
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """How the graph was made."""
         return self.graph.info
 
     @property
-    def is_small(self) -> bool:
-        """Whether LAPACK would be the solver of choice in memory."""
-        return self.look.n_linked <= DENSE_BELOW
-
-    @property
     def n_components(self) -> int:
-        """Connected components; an isolated node is one."""
         return self.seen.n_components + self.seen.isolated
 
     @cached_property
@@ -103,31 +94,25 @@ class StoredWork:
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of the graph."""
         return self.graph.n_nodes
 
     @property
     def n_entries(self) -> int:
-        """Stored weights, two an edge."""
         return self.graph.n_entries
 
     @property
     def isolated(self) -> int:
-        """Those of them that have no edge."""
         return self.seen.isolated
 
     @cached_property
     def laplacian(self) -> StoredLaplacian:
-        """L̄ of the degrees as they are."""
         return self._laplacian_of(0.0)
 
     def regularized(self, tau: float) -> StoredLaplacian:
-        """L̄ with τ times the mean degree added to every degree."""
         return self._laplacian_of(tau) if tau else self.laplacian
 
     @cached_property
     def look(self) -> GraphLook:
-        """What decides whether anything is added to the degrees, by rows evenly spread."""
         graph, space, n = self.graph, self.space, self.n_nodes
         step = max(1, n // SEEN)
 
@@ -149,7 +134,6 @@ class StoredWork:
         return np.divide(degrees, often, out=np.zeros(degrees.shape), where=often > 0)
 
     def cluster_sizes(self, clusters: Array, k: int) -> Small:
-        """Rows in each of k clusters, (k,), without those that have no edge."""
         sizes, often = np.zeros(k), self.space.weights
         for part in self.space.ranges(32):
             there = clusters[part] >= 0
@@ -158,7 +142,7 @@ class StoredWork:
         return sizes
 
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Small, Small, Small]:
-        """See `Work`; clusters (n,) come into memory, -1 for nodes without an edge."""
+        """Clusters (n,) come into memory, -1 for nodes without an edge."""
         clusters = np.asarray(clusters[:], dtype=np.int64)
         weights, edges = self.graph.cluster_weights(clusters, k)
         return weights, edges, self.cluster_sizes(clusters, k)
@@ -178,7 +162,7 @@ class StoredWork:
     def map_rows(
         self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
     ) -> StoredWork:
-        """See `Work`; block by block, into temporary files."""
+        """Block by block, into temporary files."""
 
         def blocks() -> Iterator[RowBlock]:
             for block in self.graph.blocks():
@@ -193,7 +177,7 @@ class StoredWork:
         return StoredWork(made, self.columns, self.recorder, self.folder)
 
     def from_mapped(self, made: StoredWork, X: Block, fill: float = 0) -> Block:
-        """See `Work`: both have rows for all nodes."""
+        """Both have rows for all nodes."""
         return X
 
     def positions(self, nodes: Ints) -> Ints:
@@ -201,29 +185,24 @@ class StoredWork:
         return nodes
 
     def places(self, nodes: Ints) -> Ints:
-        """Nodes that rows of the caller are, -1 for those without an edge."""
         if self.graph.rows is not None:
             nodes = self.graph.rows[:][nodes]
         linked = self.space.take(self.seen.degrees, nodes) > 0
         return np.where(linked, nodes, -1)
 
     def by_root(self, X: Block) -> Block:
-        """D^-½X, 0 for isolated nodes."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
-        """Clusters of the caller's rows, -1 for those without an edge."""
         return self.graph.labels_of_rows(np.asarray(clusters[:], dtype=np.int64))
 
     def leave(self, X: Block) -> Block:
-        """Rows of X (n, b) for every row of the caller."""
         left = self.recorder.budget.left()
         room = self.graph.n_nodes * X.row_bytes if left is None else max(left - RESERVE, 0)
         return block_of_rows(self.graph, X, self.folder, room)
 
     @cached_property
     def grids(self) -> StoredGrids | None:
-        """Grids of L̄, None where they are hardly smaller than the graph."""
         found = self._grids_of(self.laplacian)
         if found is None:
             self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
@@ -239,7 +218,6 @@ class StoredWork:
         return None
 
     def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:
-        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n,)."""
         return self.laplacian.grounded(ground, kept)
 
     def with_cycle(
@@ -253,7 +231,6 @@ class StoredWork:
         return found.laplacian, found.cycle()
 
     def enter(self, values: Array) -> Block:
-        """Values (n, …) of the nodes, on disk."""
         return self.space.place(values)
 
     def smallest_pairs(
@@ -266,47 +243,24 @@ class StoredWork:
         tau: float = 0.0,
         solver: str = "auto",
     ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space, vectors on disk."""
         how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
         types = EigenResult, Convergence
         return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
 
     def kept(
-        self,
-        stage: str,
-        depends: Any,
-        compute: Callable[[], Value],
-        types: tuple[type, ...] = (),
+        self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
-        """The result of a stage, or what an earlier run kept of it."""
         shelf, graph = Shelf(self.recorder, self.keeper), self.graph
         made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
         origin = None if "cut_short" in graph.info else shelf.source
         return shelf.kept(stage, shelf.name_of(stage, origin, made, depends), compute, types)
 
-    def smoothest(
-        self,
-        p: int,
-        *,
-        tau: float = 0.0,
-        tol: float | None = None,
-        seed: int = 0,
-        solver: str = "auto",
-    ) -> SmoothBasis:
-        """See `Work`; kept for later constraints."""
-        return self.basis.smoothest(self, p, tau=tau, tol=tol, seed=seed)
-
     def _pairs(self, k: int, *, tol: float | None, max_iter: int, seed: int, tau: float) -> Any:
         """See `smallest_pairs`."""
         n, deadline = self.graph.n_nodes, self.recorder.deadline
+        tol = asked_tolerance(tol, n, tau, single=True)
         if k == 0:
-            none = np.empty(0)
-            convergence = Convergence("lobpcg", "direct", 0, none, tol or 0.0)
-            vectors: Block = self.space.zeros(0, np.float32)
-            return EigenResult(none, vectors, convergence)
-        if tol is None:
-            tol = default_tolerance(n, single=True)
-            tol = max(tol, regularized_tolerance(n)) if tau else tol
+            return no_pairs(self.laplacian, tol)
         grids = None if tau else self.grids
         laplacian = self.regularized(tau) if grids is None else grids.laplacian
         how: dict[str, Any] = {"tol": tol, "deadline": deadline}

@@ -40,70 +40,56 @@ class MemoryWork:
 
     @property
     def graph(self) -> Graph:
-        """The graph itself, for what runs in memory alone."""
         return self.view.graph
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """How the graph was made."""
         return self.graph.info
 
     @property
     def recorder(self) -> Recorder:
-        """Who hears of stages, and keeps the budget."""
         return self.view.recorder
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of the graph."""
         return self.graph.n_nodes
 
     @property
     def isolated(self) -> int:
-        """Those of them that have no edge."""
         return self.n_nodes - self.laplacian.size
 
     @property
     def n_components(self) -> int:
-        """Connected components; an isolated node is one."""
         return self.graph.n_components
 
     @property
     def n_entries(self) -> int:
-        """Stored weights, two an edge."""
         return self.laplacian.n_entries
 
     @property
     def space(self) -> LocalSpace:
-        """Where blocks live."""
         return self.laplacian.space
 
     @property
     def laplacian(self) -> NormalizedLaplacian:
-        """L̄."""
         return laplacian_of(self.view.regularized(0.0))
 
     def regularized(self, tau: float) -> NormalizedLaplacian:
-        """L̄_τ: τ times the mean degree is added to every degree."""
         return laplacian_of(self.view.regularized(tau))
 
     @property
     def is_small(self) -> bool:
-        """Whether LAPACK is the solver of choice."""
         return is_small(self.laplacian)
 
     @property
     def look(self) -> GraphLook:
-        """What decides whether anything is added to the degrees."""
         return self.graph.look
 
     @property
     def grids(self) -> Hierarchy:
-        """Multigrid of L̄."""
         return grids_of(self.view)
 
     def grounded(self, ground: Array, kept: Array) -> Any:
-        """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); in double precision."""
         return self.laplacian.in_double.grounded(ground, kept)
 
     def with_cycle(self, laplacian: Any) -> tuple[Any, Preconditioner | None]:
@@ -121,7 +107,6 @@ class MemoryWork:
         tau: float = 0.0,
         solver: str = "auto",
     ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space, see `eigen.solver`."""
         view = self.view.regularized(tau)
         return smallest_pairs(view, k, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
 
@@ -140,22 +125,15 @@ class MemoryWork:
         return smoothest(self.view.regularized(tau), p, solver=solver, tol=tol, seed=seed)
 
     def kept(
-        self,
-        stage: str,
-        depends: Any,
-        compute: Callable[[], Value],
-        types: tuple[type, ...] = (),
+        self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
-        """The result of a stage, or what an earlier run kept of it."""
         name = self.view.name(stage, depends, self.view.memory)
         return self.view.kept(stage, name, compute, types)
 
     def cluster_sizes(self, clusters: Array, k: int) -> NDArray[np.float64]:
-        """Nodes in each of k clusters, (k,), counted as often as they stand for rows."""
         return np.bincount(clusters, self.space.weights, k).astype(np.float64)
 
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
-        """Weights between clusters (m,), entries that have them, (k, k), and sizes (k,)."""
         weights, edges = self.graph.cluster_weights(self._of_nodes(clusters), k)
         return weights, edges, self.cluster_sizes(clusters, k)
 
@@ -168,7 +146,7 @@ class MemoryWork:
     def map_rows(
         self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
     ) -> MemoryWork:
-        """See `Work`; nodes are this graph's in working order, and need no other one."""
+        """Nodes are this graph's in working order, and need no other one."""
         laplacian, counts = self.laplacian, self.laplacian.weights
         W = laplacian.graph_weights
         # Of nodes that stand for several f is told of the weights between two copies.
@@ -181,7 +159,6 @@ class MemoryWork:
         return MemoryWork(self.view.on(made))
 
     def from_mapped(self, made: MemoryWork, X: Array, fill: float = 0) -> Array:
-        """See `Work`."""
         nodes, m = made.laplacian.nodes, self.laplacian.size
         if nodes.size == m and (nodes[1:] > nodes[:-1]).all():
             return X
@@ -190,29 +167,23 @@ class MemoryWork:
         return found
 
     def positions(self, nodes: Ints) -> Ints:
-        """Working numbers of nodes of the graph, -1 for those without an edge."""
         return self.laplacian.positions[nodes]
 
     def places(self, nodes: Ints) -> Ints:
-        """Working numbers of rows of the caller, -1 for those without an edge."""
         rows = self.graph.rows
         return self.positions(nodes if rows is None else rows[nodes])
 
     def enter(self, values: Array) -> Array:
-        """Values (n, …) of the graph's nodes, in working order."""
         return self.laplacian.enter(values)
 
     def by_root(self, X: Array) -> Array:
-        """D^-½X."""
         root = self.laplacian.root_degree
         return self.space.rowwise(lambda rows, r: rows / r[:, None], X, root)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
-        """Clusters of the caller's rows, -1 for those without an edge."""
         return self.graph.spread(self._of_nodes(clusters))
 
     def leave(self, X: Array) -> Array:
-        """Rows of X (m, b) for every row of the caller, 0 for those without an edge."""
         return self.graph.spread(self.laplacian.leave(X))
 
     def heard_by(self, recorder: Recorder) -> MemoryWork:

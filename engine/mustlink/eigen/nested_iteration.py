@@ -51,23 +51,18 @@ class Grids(Protocol):
     @property
     def sizes(self) -> list[int]:
         """Nodes per grid, the finest first."""
-        ...
 
     def cycle(self, start: int = 0) -> Preconditioner:
         """Preconditioner for the matrix of grid `start`."""
-        ...
 
     def up(self, level: int, X: Block) -> Block:
         """PX from grid `level` to the next finer one."""
-        ...
 
     def coarse_operator(self, level: int) -> CoarseOperator:
         """PᵀL̄P of grid `level` >= 1."""
-        ...
 
     def nulls(self, fine: NullSpace) -> list[NullSpace]:
         """Null space of every grid, `fine` first."""
-        ...
 
 
 def nested_start(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block:

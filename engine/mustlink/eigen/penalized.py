@@ -89,11 +89,7 @@ class PenalizedProblem(Problem):
         )
 
     def solve(
-        self,
-        value: float,
-        how: Solving,
-        work: Workspace | None = None,
-        start: Block | None = None,
+        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
     ) -> Solution:
         """The `columns` smallest pairs: LAPACK for small problems, LOBPCG with multigrid else."""
         if how.solver not in _SOLVERS and work is not None:
@@ -254,7 +250,6 @@ class KnowingGrids(Grids, Protocol):
 
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Self:
         """The same with EᵀUE on the coarsest, U given as a product on `rows`."""
-        ...
 
 
 def smallest_penalized(
@@ -450,11 +445,7 @@ class PosteriorProblem(PenalizedProblem):
         return replace(super().restricted(basis), lost=self.lost.inside(basis))
 
     def solve(
-        self,
-        value: float,
-        how: Solving,
-        work: Workspace | None = None,
-        start: Block | None = None,
+        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
     ) -> Solution:
         """The `columns` smallest pairs for one noise."""
         known = replace(self, penalty=self.lost.at(value**2 * self.variance))

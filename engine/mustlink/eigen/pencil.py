@@ -49,7 +49,7 @@ from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.result import Convergence
-from mustlink.space import Block, Dots, Gram, Small
+from mustlink.space import Block, Dots, Gram
 from mustlink.workspace import Workspace
 
 _SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
@@ -445,36 +445,24 @@ def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
     return Solution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)
 
 
-# --- Every feasible cut by what it costs and what it keeps, in the joint numerical range (WD14
-# §5.2)
-#
-# J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (eq. 14) holds all cuts there are. It is convex (Brickman
-# 1961,
-# n >= 3), so that the leading eigenvector of cosθ·L̄ + sinθ·Q̄ is the point of its boundary that
-# lies
-# farthest in the direction θ. That is done with small matrices only: those of a smooth subspace or
-# of
-# a small graph as they are; of a larger problem those in the span of the cuts that were found,
-# where
-# the boundary is one of a part of J.
+# --- Every feasible cut by what it costs and what it keeps: points of the joint numerical range
+# J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (WD14 §5.2, eq. 14)
 
 
-DIRECTIONS = 48
-_SMALL = 300  # rows of L̄ up to which it is taken as it is: 0.1 s for all directions
-_SPAN = 60  # cuts whose span is taken of a larger one
-_DEPENDENT = 1e-10  # share of the largest eigenvalue of a Gram matrix that is rounding
+_FEW = 300  # rows of L̄ up to which its own vectors are told, too
 
 
 def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleCuts:
-    """What there is to tell of the cuts of a pencil. Cost: some products with L̄ and Q̄ at most."""
-    volume = pencil.laplacian.volume
+    """What there is to tell of the cuts of a pencil. Cost: a product with Q̄, a small eigenproblem.
+
+    The cuts that know no constraints are those of a subspace, or of a small graph.
+    """
+    laplacian, volume = pencil.laplacian, pencil.laplacian.volume
     found = found.cheapest(found.lam.size)
-    size = pencil.laplacian.size
-    A, B = _inside(pencil, np.eye(size) if size <= _SMALL else _span(pencil, found.vectors))
     plain = np.zeros((0, 2))
-    if size <= _SMALL:
-        values, X = dense_algebra.eigh(A)
-        plain = np.column_stack([values, _forms(B, X)])[pencil.laplacian.null.n_components :]
+    if laplacian.size <= _FEW:
+        values, X = dense_algebra.eigh(laplacian.to_dense())
+        plain = np.column_stack([values, pencil.Q.forms(X)])[laplacian.null.n_components :]
     return FeasibleCuts(
         found.cost,
         pencil.Q.forms(found.vectors),
@@ -483,43 +471,5 @@ def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleC
         pencil.beta * volume,
         volume,
         found.complete,
-        volume * boundary(A, B),
         volume * plain,
-        "all" if size <= _SMALL else "found",
     )
-
-
-def boundary(A: Small, B: Small, directions: int = DIRECTIONS) -> Floats:
-    """Points (xᵀAx, xᵀBx), ‖x‖ = 1, (d, 2): the farthest of J(A, B) in directions all round.
-
-    A and B (b, b) are symmetric. The directions are even where both are scaled to one size.
-    """
-    sizes = [max(float(np.abs(M).max(initial=0.0)), 1e-300) for M in (A, B)]
-    last, points = len(A) - 1, []
-    for theta in np.linspace(0.0, 2.0 * np.pi, directions, endpoint=False):
-        C = np.cos(theta) / sizes[0] * A + np.sin(theta) / sizes[1] * B
-        X = dense_algebra.eigh(C, subset=(last, last))[1]
-        points.append((_forms(A, X)[0], _forms(B, X)[0]))
-    return np.array(points)
-
-
-def _inside(pencil: Pencil, S: Block) -> tuple[Small, Small]:
-    """L̄ and Q̄ in an orthonormal basis of span(S), which is never formed."""
-    space = pencil.laplacian.space
-    g, turn = dense_algebra.eigh(space.gram(S, S))
-    kept = g > _DEPENDENT * g.max(initial=0.0)
-    C = turn[:, kept] / np.sqrt(g[kept])
-    A = C.T @ space.gram(S, pencil.laplacian.apply(S)) @ C
-    return (A + A.T) / 2, C.T @ pencil.Q.within(S) @ C
-
-
-def _span(pencil: Pencil, V: Block) -> Block:
-    """The trivial cut D^½1 and the cheapest ones."""
-    space, root = pencil.laplacian.space, pencil.laplacian.root_degree
-    trivial = space.column(np.asarray(root, dtype=V.dtype))
-    return space.stack([trivial, space.columns(V, slice(0, _SPAN))])
-
-
-def _forms(M: Small, X: Small) -> Floats:
-    """Every xᵀMx."""
-    return np.asarray((X * (M @ X)).sum(axis=0), dtype=np.float64)

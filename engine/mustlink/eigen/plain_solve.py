@@ -64,8 +64,7 @@ def plain_solve(
     """The pairs that the key asks for; `grids` for solvers that use them, see `WITHOUT_GRIDS`."""
     k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
     if k == 0:
-        empty = np.empty((laplacian.size, 0))
-        return EigenResult(np.empty(0), empty, Convergence(solver, "direct", 0, np.empty(0), tol))
+        return no_pairs(laplacian, tol, solver)
     if solver == "dense":
         return dense_smallest(laplacian, k)
     if solver == "lanczos":
@@ -80,18 +79,23 @@ def plain_solve(
     return two_precisions(laplacian, grids, key, advance, deadline)
 
 
+def no_pairs(laplacian: Laplacian, tol: float, solver: str = "lobpcg") -> EigenResult:
+    """What is found where no pair is wanted."""
+    none, space = np.empty(0), laplacian.space
+    convergence = Convergence(solver, "direct", 0, none, tol)
+    return EigenResult(none, space.zeros(0, laplacian.dtype), convergence)
+
+
 class TwoPrecisions(Laplacian, Protocol):
     """A Laplacian that may be had in single precision, too."""
 
     @property
     def size(self) -> int:
         """Number m of nodes, wherever they are."""
-        ...
 
     @property
     def in_single(self) -> Laplacian:
         """The same with S in single precision, itself if it is."""
-        ...
 
 
 def filtered(
@@ -192,6 +196,14 @@ def default_tolerance(n: int, *, single: bool = False) -> float:
     """
     usual = 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
     return max(usual, SINGLE_TOL) if single else usual
+
+
+def asked_tolerance(tol: float | None, n: int, tau: float, *, single: bool = False) -> float:
+    """What the caller names, or the default with τ times the mean degree added to every degree."""
+    if tol is not None:
+        return tol
+    usual = default_tolerance(n, single=single)
+    return max(usual, regularized_tolerance(n)) if tau else usual
 
 
 def regularized_tolerance(n: int) -> float:

@@ -40,10 +40,8 @@ class FeasibleCuts:
     """All feasible cuts that are known, ‖v‖² = vol, rising in cost: r of them, `used` first.
 
     `cost` vᵀL̄v (r,), `alpha` vᵀQ̄v (r,) and `values` λ (r,), with α = β + cost/λ > β (Lemma 1);
-    `beta` is WD14's, a multiple of vol. `complete`: no others are feasible. `boundary` (d, 2) goes
-    round J, `plain` (q, 2) are L̄'s own vectors but its null space; both are pairs (cost, α) of
-    vectors with ‖v‖² = vol, of the `inside`: "all" of L̄, or "found", the span of the cuts, where
-    no plain ones are known.
+    `beta` is WD14's, a multiple of vol. `complete`: no others are feasible. `plain` (q, 2) are
+    pairs (cost, α) of L̄'s own vectors but its null space, ‖v‖² = vol, where these are known.
     """
 
     cost: Floats
@@ -53,9 +51,7 @@ class FeasibleCuts:
     beta: float
     volume: float
     complete: bool
-    boundary: Floats
     plain: Floats
-    inside: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +95,7 @@ class Problem(ABC):
 
     @abstractmethod
     def solve(
-        self,
-        value: float,
-        how: Solving,
-        work: Workspace | None = None,
-        start: Block | None = None,
+        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
     ) -> Solution:
         """Solve for one value of the parameter; `start` are vectors for a nearby one.
 

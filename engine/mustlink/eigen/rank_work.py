@@ -14,19 +14,17 @@ from numpy.typing import NDArray
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import (
-    DENSE_BELOW,
-    default_tolerance,
+    asked_tolerance,
     filtered,
-    regularized_tolerance,
+    no_pairs,
     tell_end,
     two_precisions,
 )
-from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
-from mustlink.eigen.work import RANKS, RowBasis
+from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows, redivided
-from mustlink.graph.graph import is_network
+from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.hierarchy import Hierarchy
@@ -34,7 +32,7 @@ from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
-from mustlink.result import Convergence, EigenResult
+from mustlink.result import EigenResult
 from mustlink.space import GroupSums
 from mustlink.space.ranks import Ranks, RankSpace
 from mustlink.space.verbs import Ints
@@ -66,13 +64,13 @@ def world() -> Ranks:
 
 
 @dataclass(frozen=True, eq=False)
-class RankWork:
+class RankWork(RowWork):
     """A fit on ranks: the rows that are here, who hears of its stages, what graph it is."""
 
     rows: DividedRows
     recorder: Recorder = field(default_factory=Recorder)
     info: Mapping[str, Any] = field(default_factory=lambda: {"kind": "precomputed"})
-    basis: RowBasis = field(default_factory=RowBasis)
+    derived: Derived = field(default_factory=Derived)
 
     home: ClassVar[str] = RANKS
 
@@ -96,17 +94,10 @@ class RankWork:
 
     @property
     def graph(self) -> DividedRows:
-        """The rows that are here."""
         return self.rows
 
     @property
-    def is_small(self) -> bool:
-        """Whether LAPACK would be the solver of choice in memory."""
-        return self.look.n_linked <= DENSE_BELOW
-
-    @property
     def n_components(self) -> int:
-        """Connected components; an isolated node is one."""
         return self.laplacian.null.n_components + self.isolated
 
     @property
@@ -116,34 +107,28 @@ class RankWork:
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of the graph."""
         return self.rows.n_nodes
 
     @cached_property
     def n_entries(self) -> int:
-        """Stored weights, two an edge."""
         own = self.laplacian.matrix.local.nnz
         return int(self.ranks.added(np.array([own]))[0])
 
     @property
     def isolated(self) -> int:
-        """Those of them that have no edge."""
         return self.rows.n_nodes - self.rows.nodes.size
 
     @cached_property
     def space(self) -> RankSpace:
-        """Where blocks live."""
         return RankSpace(self.ranks, self.rows.division)
 
     @cached_property
     def laplacian(self) -> DividedLaplacian:
-        """L̄ of the nodes with edges."""
         with self.recorder.stage("Laplacian"):
             return DividedLaplacian.of_weights(self.space, self.rows.take(), self.rows.nodes)
 
     @cached_property
     def grids(self) -> Hierarchy:
-        """Multigrid of L̄; raises InputError where no grid is coarser."""
         laplacian = self.laplacian
         with self.recorder.stage("multigrid set-up"):
             found = divided_hierarchy(laplacian)
@@ -152,7 +137,6 @@ class RankWork:
         return found
 
     def grounded(self, ground: Array, kept: Array) -> DividedLaplacian:
-        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n_local,)."""
         return self.laplacian.grounded(ground, kept)
 
     def with_cycle(
@@ -164,12 +148,10 @@ class RankWork:
         return laplacian, None if found is None else found.cycle()
 
     def enter(self, values: Array) -> Array:
-        """Own rows of values (n, …) that all ranks have."""
         return np.array(values[self.rows.nodes[self.space.first : self.space.end]])
 
     @cached_property
     def look(self) -> GraphLook:
-        """What decides whether anything is added to the degrees, by rows evenly spread."""
         n, space, linked = self.n_nodes, self.space, self.rows.nodes.size
 
         def seen() -> tuple[Array, Array]:
@@ -182,16 +164,14 @@ class RankWork:
         return GraphLook(self.info, linked, network, seen)
 
     def regularized(self, tau: float) -> DividedLaplacian:
-        """L̄_τ: τ times the mean degree is added to every degree."""
         return regularized(self.laplacian, tau) if tau else self.laplacian
 
     def cluster_sizes(self, clusters: Array, k: int) -> Array:
-        """Nodes in each of k clusters, (k,)."""
         sizes: Array = self.space.sums(GroupSums(np.ones((clusters.size, 1)), clusters, k))[0]
         return sizes[:, 0]
 
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
-        """See `Work`; the same on any number of ranks, bit by bit."""
+        """The same on any number of ranks, bit by bit."""
         matrix, space, root = self.laplacian.matrix, self.space, self.laplacian.root_degree
         there = matrix.halo.beside(clusters)
         ends = np.arange(there.size), there
@@ -216,10 +196,6 @@ class RankWork:
         tau: float = 0.0,
         solver: str = "auto",
     ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space, as `eigen.solver` finds them.
-
-        Raises InputError for a graph too small for it.
-        """
         laplacian = self.regularized(tau)
         room = laplacian.size - laplacian.null.n_components
         if room < _LEAST * (k + guard(k)):
@@ -227,12 +203,10 @@ class RankWork:
                 f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
                 "ranks; leave out --ranks"
             )
-        if tol is None:
-            tol = default_tolerance(laplacian.size)
-            tol = max(tol, regularized_tolerance(laplacian.size)) if tau else tol
+        tol = asked_tolerance(tol, laplacian.size, tau)
         key = PairsKey(False, "chebyshev" if tau else "lobpcg", tol, max_iter, seed, None, k)
         if k == 0:
-            return _nothing(laplacian, tol)
+            return no_pairs(laplacian, tol)
         grids, deadline = None if tau else self.grids, self.recorder.deadline
         with self.recorder.stage("eigenvectors") as advance:
             if grids is None:
@@ -242,24 +216,8 @@ class RankWork:
         tell_end(self.recorder, found.convergence)
         return found
 
-    def smoothest(
-        self,
-        p: int,
-        *,
-        tau: float = 0.0,
-        tol: float | None = None,
-        seed: int = 0,
-        solver: str = "auto",
-    ) -> SmoothBasis:
-        """See `Work`; kept for later constraints."""
-        return self.basis.smoothest(self, p, tau=tau, tol=tol, seed=seed)
-
     def kept(
-        self,
-        stage: str,
-        depends: Any,
-        compute: Callable[[], Value],
-        types: tuple[type, ...] = (),
+        self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
         """The result of a stage: on ranks nothing is kept for a later run."""
         return compute()
@@ -267,14 +225,14 @@ class RankWork:
     def map_rows(
         self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
     ) -> RankWork:
-        """See `Work`; own rows, dealt anew where nodes lose all edges."""
+        """Own rows, dealt anew where nodes lose all edges."""
         rows = f(self.laplacian.graph_weights, self.space.first)
         filled = self.ranks.joined(np.diff(rows.indptr) > 0)
         made = redivided(rows, filled, self.rows)
         return RankWork(made, self.recorder, {"kind": "adjusted"})
 
     def from_mapped(self, made: RankWork, X: Array, fill: float = 0) -> Array:
-        """See `Work`; rows go to the ranks that have the nodes here."""
+        """Rows go to the ranks that have the nodes here."""
         space = made.space
         own = self.positions(made.rows.nodes[space.first : space.end])  # rising
         counts = np.diff(np.searchsorted(own, self.space.division.bounds))
@@ -291,19 +249,15 @@ class RankWork:
         return found
 
     def positions(self, nodes: Ints) -> NDArray[np.int64]:
-        """See `places`: rows of the caller are nodes."""
         return self.places(nodes)
 
     def places(self, nodes: Ints) -> NDArray[np.int64]:
-        """Working numbers of nodes of the graph, -1 for those without an edge."""
         return self._positions[nodes].astype(np.int64)
 
     def by_root(self, X: Array) -> Array:
-        """D^-½X, the embedding that vectors X are."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
-        """Clusters of the graph's nodes, -1 for those without an edge; all ranks have them."""
         found = np.full(self.n_nodes, -1, dtype=np.int64)
         found[self.rows.nodes] = self.ranks.joined(np.ascontiguousarray(clusters))
         return found
@@ -325,9 +279,3 @@ class RankWork:
 
 def _divided(X: Array, root: Array) -> Array:
     return np.asarray(X / root[:, None])
-
-
-def _nothing(laplacian: DividedLaplacian, tol: float) -> EigenResult:
-    none = np.empty(0)
-    vectors = laplacian.space.zeros(0)
-    return EigenResult(none, vectors, Convergence("lobpcg", "direct", 0, none, tol))

@@ -13,10 +13,9 @@ from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
+    asked_tolerance,
     choose,
-    default_tolerance,
     plain_solve,
-    regularized_tolerance,
     tell_end,
 )
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
@@ -128,9 +127,7 @@ def smallest_pairs(
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
-    if tol is None:
-        tol = default_tolerance(laplacian.size, single=work.single)
-        tol = max(tol, regularized_tolerance(laplacian.size)) if work.tau else tol
+    tol = asked_tolerance(tol, laplacian.size, work.tau, single=work.single)
     solver = choose(laplacian, k, solver)
     k = min(k, laplacian.size - laplacian.null.n_components)
     limit = work.recorder.deadline.limit

@@ -437,7 +437,7 @@ def normals(nodes: NDArray[np.int64], width: int, seed: int) -> NDArray[np.float
     return out
 
 
-# --- Three-term recurrences of a Laplacian on blocks, and many linear combinations of their ter
+# --- Three-term recurrences of a Laplacian on blocks, and many linear combinations of their terms
 #
 # Blocks are (n, b). Everything that touches a block does so in one pass: products with sparse
 # matrices of graphs are so cheap that the vector work around them decides.

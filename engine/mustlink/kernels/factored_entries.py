@@ -121,7 +121,7 @@ def _row(
 
 @nb.njit(cache=True, nogil=True)
 def _largest(row: Any, touched: Any, reach: Any, floor: Any, best: Any, near: Any) -> Any:
-    """The largest entries above the floor, in falling order."""
+    """The largest entries above the floor, in falling order, as many as `best` has room for."""
     held, wanted = 0, best.size
     for a in range(reach):
         j = touched[a]
@@ -138,51 +138,22 @@ def _largest(row: Any, touched: Any, reach: Any, floor: Any, best: Any, near: An
 
 
 @nb.njit(cache=True, nogil=True)
-def _strongest(
+def _found(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
-    sizes: Any, least: Any, wanted: Any, floor: Any, skip: Any,
+    sizes: Any, least: Any, wanted: Any, floors: Any, parts: Any, skip: Any,
 ) -> Any:  # fmt: skip
+    """The `wanted` largest of every row, or all that may be above its floor, in any order."""
     c, m = cptr.size - 1, indptr.size - 1
     coef, stamp = np.zeros((c, weights.size)), np.zeros(c, dtype=np.int64)
     met = np.empty(c, dtype=np.int64)
     row, seen = np.zeros(m), np.zeros(m, dtype=np.int64)
-    touched = np.empty(m, dtype=np.int64)
-    best, near = np.empty(wanted), np.empty(wanted, dtype=np.int64)
-    found_i = np.empty((last - first) * wanted, dtype=np.int32)
-    found_j = np.empty((last - first) * wanted, dtype=np.int32)
-    count = 0
-    for i in range(first, last):
-        if starts[i] == starts[i + 1]:
-            continue
-        active = _coefficients(
-            i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
-        )
-        reach = _row(
-            i, met, active, coef, ends, rows, values, sizes, least, skip, row, seen, touched,
-            indptr, indices,
-        )  # fmt: skip
-        for a in range(_largest(row, touched, reach, floor, best, near)):
-            found_i[count], found_j[count] = i, near[a]
-            count += 1
-    return found_i[:count].copy(), found_j[:count].copy()
-
-
-@nb.njit(cache=True, nogil=True)
-def _above(
-    indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
-    ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
-    sizes: Any, least: Any, floors: Any, parts: Any, skip: Any,
-) -> Any:  # fmt: skip
-    c, m = cptr.size - 1, indptr.size - 1
-    coef, stamp = np.zeros((c, weights.size)), np.zeros(c, dtype=np.int64)
-    met = np.empty(c, dtype=np.int64)
-    row, seen = np.zeros(m), np.zeros(m, dtype=np.int64)
-    touched = np.empty(m, dtype=np.int64)
+    touched, near = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    best = np.empty(wanted)
     found = np.empty((2, m), dtype=np.int32)
     count = 0
     for i in range(first, last):
-        if starts[i] == starts[i + 1] or parts[i] < 2:
+        if starts[i] == starts[i + 1] or (wanted == 0 and parts[i] < 2):
             continue
         active = _coefficients(
             i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
@@ -191,15 +162,22 @@ def _above(
             i, met, active, coef, ends, rows, values, sizes, least, skip / parts[i], row, seen,
             touched, indptr, indices,
         )  # fmt: skip
-        if count + reach > found.shape[1]:
-            wider = np.empty((2, 2 * found.shape[1] + reach), dtype=np.int32)
+        number = 0
+        if wanted:
+            number = _largest(row, touched, reach, floors[i], best, near)
+        else:
+            for a in range(reach):
+                j = touched[a]
+                if row[j] * min(parts[i], parts[j]) > floors[i]:
+                    near[number] = j
+                    number += 1
+        if count + number > found.shape[1]:
+            wider = np.empty((2, 2 * found.shape[1] + number), dtype=np.int32)
             wider[:, :count] = found[:, :count]
             found = wider
-        for a in range(reach):
-            j = touched[a]
-            if row[j] * min(parts[i], parts[j]) > floors[i]:
-                found[0, count], found[1, count] = i, j
-                count += 1
+        for a in range(number):
+            found[0, count], found[1, count] = i, near[a]
+            count += 1
     return found[0, :count].copy(), found[1, :count].copy()
 
 
@@ -234,7 +212,7 @@ def mirror(pattern: Any, out: NDArray[np.float64]) -> None:
     _mirror(pattern.indptr, pattern.indices, out)
 
 
-def strongest_entries(
+def large_entries(
     pattern: Any,
     span: tuple[int, int],
     listing: Listing,
@@ -243,42 +221,22 @@ def strongest_entries(
     weights: NDArray[np.float64],
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
     wanted: int,
-    limits: tuple[float, float],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The `wanted` largest F_ij > floor outside the pattern for rows i of the span: (i, j) lists.
-
-    `bounds` are Σ_q |value| of every entry (nnz,) and the least value of every column (c,).
-    `limits` = (floor, skip): products of a coefficient and a value below `skip` do not count, for
-    which columns must be sorted by size. Runs without the interpreter's lock.
-    """
-    found: tuple[NDArray[np.int32], NDArray[np.int32]] = _strongest(
-        pattern.indptr, pattern.indices, *span, *listing, *factor,
-        C.indptr, C.indices, C.data, weights, *bounds, wanted, *limits,
-    )  # fmt: skip
-    return found
-
-
-def entries_above(
-    pattern: Any,
-    span: tuple[int, int],
-    listing: Listing,
-    factor: Factor,
-    C: Any,
-    weights: NDArray[np.float64],
-    bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
     floors: NDArray[np.float64],
     parts: NDArray[np.integer[Any]],
     skip: float,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """F_ij outside the pattern that may be above floors_i (m,) in all: (i, j) lists.
+    """The `wanted` largest F_ij > floors_i outside the pattern for rows i of a span: (i, j) lists.
 
-    `parts` (m,) are of how many such F a node knows; a row of one part is left out. A sum of so
-    many terms is above a floor only where one of them is above its share. Else as
-    `strongest_entries`; `skip` is divided likewise.
+    `bounds` are Σ_q |value| of every entry (nnz,) and the least value of every column (c,).
+    Products of a coefficient and a value below `skip` do not count, for which columns must be
+    sorted by size. With wanted = 0 this is F of a part of the constraints, `parts` (m,) are of how
+    many a node knows, and what may be above the floor in their sum is found: that is where one is
+    above its share, and `skip` is divided likewise. A row of one part is left out. Runs without
+    the interpreter's lock.
     """
-    found: tuple[NDArray[np.int32], NDArray[np.int32]] = _above(
+    found: tuple[NDArray[np.int32], NDArray[np.int32]] = _found(
         pattern.indptr, pattern.indices, *span, *listing, *factor,
-        C.indptr, C.indices, C.data, weights, *bounds, floors, parts, skip,
+        C.indptr, C.indices, C.data, weights, *bounds, wanted, floors, parts, skip,
     )  # fmt: skip
     return found
 

@@ -28,9 +28,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def solve_diffusion(
-    problem: Problem, *, tol: float = 1e-4, advance: Advance = silent
-) -> LocalField:
+@dataclass(frozen=True, eq=False)
+class Diffusion:
     """F by sums of separable terms whose factors are cut off where they no longer matter.
 
     With h = D^-½x the powers of S are averages over neighbours: what is dropped from h never grows
@@ -40,15 +39,9 @@ def solve_diffusion(
 
     s_a = max |B_ia|/r_i (see `Filter`). v is bounded beforehand and the thresholds of every step
     follow from it, so that no F_ij is off by more than tol times the largest |Y_ij|, and F by no
-    more than tol/10 in the Frobenius norm otherwise. Raises InputError where nothing is local.
+    more than tol/10 in the Frobenius norm otherwise. Sources can be spread all at once or in parts.
     Cost: the edges around every source, whatever the size of the graph; a dozen products with S.
     """
-    return Diffusion.prepare(problem, tol).spread(problem.sources, advance)
-
-
-@dataclass(frozen=True, eq=False)
-class Diffusion:
-    """A problem with its filter and thresholds: sources can be spread all at once or in parts."""
 
     problem: Problem
     filter: Filter
@@ -57,8 +50,9 @@ class Diffusion:
 
     @classmethod
     def prepare(cls, problem: Problem, tol: float, places: Ints | None = None) -> Diffusion:
-        """Choose filter and thresholds for all sources of a problem, see `solve_diffusion`.
+        """Choose filter and thresholds for all sources of a problem.
 
+        Raises InputError where nothing is local.
         By the verbs of the Laplacian's space: it may be on disk, or on ranks. `places` (t,) are the
         nodes that the rows of the sources' B (t, c) are, None: all of them.
         """

@@ -16,10 +16,9 @@ from mustlink.kernels.blocks import combine, gram, workers
 from mustlink.kernels.factored_entries import (
     Factor,
     Listing,
-    entries_above,
+    large_entries,
     mirror,
     pattern_entries,
-    strongest_entries,
 )
 from mustlink.kernels.spmm import disjoint_sum, sampled_product
 from mustlink.linear.cg import Advance, silent
@@ -44,15 +43,12 @@ class Field(Protocol):
 
     def dot(self, X: Block) -> Block:
         """FX for a block (m, b)."""
-        ...
 
     def on_pattern(self, pattern: Edges) -> NDArray[np.float64]:
         """F_ij for every stored (i, j) of a pattern, in its order, (nnz,)."""
-        ...
 
     def scaled(self, by: Floats) -> Self:
         """diag(by)·F·diag(by), `by` (m,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +123,6 @@ class LocalField:
     quadrature: float
     unit: float
 
-    @property
-    def accuracy(self) -> float:
-        """The bound on |ΔF_ij| as a share of the largest |Y_ij|."""
-        return self.bound / self.unit
-
     def scaled(self, by: Floats) -> LocalField:
         """diag(by)·F·diag(by)."""
         values = (self.values * by[self.rows, None]).astype(self.values.dtype)
@@ -187,12 +178,8 @@ class LocalField:
         count = min(count and count + count // 4 + 1, self.size)
         if count == 0 or self.rows.size == 0:
             return none().pattern(self.size)
-        limits = (self.bound * FLOOR * _NEARLY, self.bound * FLOOR * _MISSED)
-
-        def part(span: Span) -> Pairs:
-            return strongest_entries(pattern, span, *self._searched, count, limits)
-
-        first, second = self._of_rows(part)
+        floors = np.full(self.size, FLOOR * self.bound * _NEARLY)
+        first, second = self._large(pattern, count, floors, np.ones(self.size, np.int16))
         return once(first, second, np.zeros(first.size), self.size).pattern(self.size)
 
     def may_be_above(
@@ -204,12 +191,7 @@ class LocalField:
         """
         if self.rows.size == 0 or parts.max(initial=0) < 2:
             return np.empty(0, np.int32), np.empty(0, np.int32)
-        skip = self.bound * FLOOR * _MISSED
-
-        def part(span: Span) -> Pairs:
-            return entries_above(pattern, span, *self._searched, floors, parts, skip)
-
-        return self._of_rows(part)
+        return self._large(pattern, 0, floors, parts)
 
     @cached_property
     def _searched(self) -> tuple[Listing, Factor, Any, Floats, tuple[Floats, Floats]]:
@@ -219,10 +201,15 @@ class LocalField:
         bounds = np.abs(self.values).sum(axis=1, dtype=np.float64), least
         return self._listing, (self.ends, self.rows, self.values), self.C, self.weights, bounds
 
-    def _of_rows(self, part: Callable[[Span], Pairs]) -> Pairs:
-        """What is found in all rows."""
-        parts = each_of(part, spans_of(self.size, self._listing[0]))
-        first, second = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
+    def _large(self, pattern: Edges, wanted: int, floors: Floats, parts: Ints) -> Pairs:
+        """What is found in all rows, see `large_entries`."""
+        skip = FLOOR * self.bound * _MISSED
+
+        def some(span: Span) -> Pairs:
+            return large_entries(pattern, span, *self._searched, wanted, floors, parts, skip)
+
+        found = each_of(some, spans_of(self.size, self._listing[0]))
+        first, second = (np.concatenate([p[side] for p in found]) for side in (0, 1))
         return first, second
 
 

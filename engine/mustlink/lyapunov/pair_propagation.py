@@ -232,7 +232,7 @@ def _by_lapack(asked: Asked) -> PropagatedPairs:
     if asked.everywhere:
         asked.recorder.budget.ask(_PAIR * m * m, f"all pairs of {m:,} nodes as edges")
     field = solve_dense(problem)
-    left = residual(problem, field).relative
+    left = residual(problem, field)
     field = rows.of_copies(field)
     rows.add(field)
     F = rows.of_pairs(field, *np.divmod(asked.given[0], m))
@@ -446,7 +446,7 @@ class Spreading:
         if in_memory and self.on_edges and not in_parts:
             self.about["reach"] = field.reach
             probes = _PROBES[Y.count > _MANY]
-            self.about["residual"] = residual(problem, field, probes=probes).relative
+            self.about["residual"] = residual(problem, field, probes=probes)
         field, pattern = self.rows.of_copies(field), laplacian.pattern
         near = upper(field.candidates(pattern, self.asked.new_edges))
         self.candidates.append(self._keys(region.nodes[near[0]], region.nodes[near[1]]))

@@ -169,11 +169,9 @@ class StoredRows(MemoryRows):
 
     @property
     def n_entries(self) -> int:
-        """See `MemoryRows`."""
         return int(self.laplacian.graph.n_entries)
 
     def rounds(self, reached: Any) -> Iterator[tuple[int, Region | None]]:
-        """See `MemoryRows`."""
         for column in range(reached.shape[1]):
             yield column, self._region(reached, column)
 
@@ -203,7 +201,6 @@ class StoredRows(MemoryRows):
         return Region.of(found, W, np.concatenate(roots))
 
     def deliver(self, region: Region | None, F: Floats | None) -> None:
-        """See `MemoryRows`."""
         assert region is not None
         assert F is not None
         pattern, nodes, values = region.laplacian.pattern, region.nodes, F
@@ -217,7 +214,7 @@ class StoredRows(MemoryRows):
         self.beliefs.add(parts())
 
     def add(self, field: LowRankField) -> None:
-        """See `MemoryRows`; some rows of the factors are in memory, with those of neighbours."""
+        """Some rows of the factors are in memory, with those of neighbours."""
         width = max((theta.size for _, theta in field.terms), default=1)
 
         def parts() -> Iterator[tuple[Ints, Ints, Floats]]:
@@ -232,7 +229,7 @@ class StoredRows(MemoryRows):
         self.beliefs.add(parts())
 
     def of_pairs(self, field: LowRankField, first: Ints, second: Ints) -> Floats:
-        """See `MemoryRows`: F_ij and F_ji are the same bits."""
+        """F_ij and F_ji are the same bits."""
         F, space = np.zeros(first.size), self.laplacian.space
         for Z, theta in field.terms:
             scale = np.sqrt(np.abs(theta))
@@ -244,11 +241,9 @@ class StoredRows(MemoryRows):
         return F
 
     def heaviest(self) -> float:
-        """See `MemoryRows`."""
         return max(float(block.data.max(initial=0.0)) for block in self.laplacian.graph.blocks())
 
     def of_block(self, first: int, W: sp.csr_matrix) -> Floats:
-        """See `MemoryRows`."""
         number = int(np.searchsorted(self.beliefs.bounds, first))
         return _aligned(W, self.beliefs.block(number))
 
@@ -258,11 +253,10 @@ class StoredRows(MemoryRows):
             yield self.beliefs.block(number).data
 
     def largest(self) -> float:
-        """See `MemoryRows`."""
         return max(float(np.abs(F).max(initial=0.0)) for F in self._blocks())
 
     def counts(self, floor: float, added: int) -> dict[str, Any]:
-        """See `MemoryRows`; without quantiles."""
+        """Without quantiles."""
         counts = [((floor < F).sum(), (-floor > F).sum()) for F in self._blocks()]
         up, down = np.sum(counts, axis=0).tolist()
         return self._counted(up, down, added)
@@ -270,7 +264,7 @@ class StoredRows(MemoryRows):
     def kept(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
-        """See `MemoryRows`: the large arrays are in a temporary file meanwhile."""
+        """The large arrays are in a temporary file meanwhile."""
         large = field.rows, field.values, pattern.indptr, pattern.indices
         file = ScratchFile(self._folder, sum(each.nbytes for each in large))
         shapes, at = [(each.shape, each.dtype) for each in large], 0
@@ -311,11 +305,9 @@ class RankRows(MemoryRows):
 
     @property
     def n_entries(self) -> int:
-        """See `MemoryRows`."""
         return self._n_entries
 
     def rounds(self, reached: Any) -> Iterator[tuple[int, Region | None]]:
-        """See `MemoryRows`."""
         count = reached.shape[1]
         for first in range(0, count, self._ranks.count):
             last = min(first + self._ranks.count, count)
@@ -350,7 +342,6 @@ class RankRows(MemoryRows):
         return Region.of(nodes, among, root)
 
     def deliver(self, region: Region | None, F: Floats | None) -> None:
-        """See `MemoryRows`."""
         found = np.empty(0, dtype=_FOUND)
         if region is not None and F is not None:
             told = np.flatnonzero(F)
@@ -369,11 +360,9 @@ class RankRows(MemoryRows):
             self.beliefs[at] += own["F"]
 
     def add(self, field: LowRankField) -> None:
-        """See `MemoryRows`."""
         self.beliefs += self._sampled(field, self.laplacian.matrix)
 
     def of_pairs(self, field: LowRankField, first: Ints, second: Ints) -> Floats:
-        """See `MemoryRows`."""
         space = self._space
         own = (first >= space.first) & (first < space.end)
         ends = first[own] - space.first, second[own]
@@ -389,15 +378,13 @@ class RankRows(MemoryRows):
         return F
 
     def heaviest(self) -> float:
-        """See `MemoryRows`."""
         return float(self._ranks.joined(np.array([self.weights.data.max()])).max())
 
     def largest(self) -> float:
-        """See `MemoryRows`."""
         return float(self._ranks.joined(np.array([super().largest()])).max())
 
     def counts(self, floor: float, added: int) -> dict[str, Any]:
-        """See `MemoryRows`; without quantiles."""
+        """Without quantiles."""
         F = self.beliefs
         own = np.array([(floor < F).sum(), (-floor > F).sum()], dtype=np.int64)
         up, down = self._ranks.added(own).tolist()
@@ -406,11 +393,9 @@ class RankRows(MemoryRows):
     def kept(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
-        """See `MemoryRows`."""
         return lambda: (field, pattern)
 
     def summed(self, said: list[Said], count: int) -> Floats:
-        """See `MemoryRows`."""
         told = [np.empty(0, dtype=_TOLD)]
         for number, at, values in said:
             here = np.empty(at.size, dtype=_TOLD)
@@ -423,11 +408,9 @@ class RankRows(MemoryRows):
         return F
 
     def joined(self, found: NDArray[Any]) -> NDArray[Any]:
-        """See `MemoryRows`."""
         return self._ranks.joined(found)
 
     def added(self, values: NDArray[Any]) -> NDArray[Any]:
-        """See `MemoryRows`."""
         return self._ranks.added(values)
 
 

@@ -219,11 +219,6 @@ def told_cuts(solution: Solution) -> dict[str, Any]:
         "used": [at < cuts.used for at in range(cuts.cost.size)],
         "complete": cuts.complete,
         "unconstrained": {"cost": cuts.plain[:, 0], "alpha": cuts.plain[:, 1]},
-        "range": {
-            "inside": cuts.inside,
-            "cost": cuts.boundary[:, 0],
-            "alpha": cuts.boundary[:, 1],
-        },
     }
     return {"feasible": found, "cuts": columns}
 

@@ -123,7 +123,7 @@ class DiskSpace(Space):
     # --- sums over nodes
 
     def sums(self, *wanted: Sum) -> list[Small]:
-        """See `Space`; every block is read once, however many sums it is in."""
+        """Every block is read once, however many sums it is in."""
         blocks: dict[int, Any] = {}
         for one in wanted:
             blocks |= {id(X): X for X in _blocks_of(one)}
@@ -135,7 +135,6 @@ class DiskSpace(Space):
         return found
 
     def peaks(self, X: Any) -> Small:
-        """See `Space`."""
         found = np.zeros(X.shape[1])
         for _, (rows,) in self._pass(X):
             here = LocalSpace(len(rows)).peaks(rows)
@@ -143,7 +142,6 @@ class DiskSpace(Space):
         return found
 
     def largest(self, v: Any, count: int) -> Ints:
-        """See `Space`."""
         values, nodes = np.empty(0), np.empty(0, dtype=np.int64)
         for part, (rows,) in self._pass(v):
             best = LocalSpace(len(rows)).largest(rows, min(count, len(rows)))
@@ -156,11 +154,9 @@ class DiskSpace(Space):
     # --- linear combinations
 
     def combine(self, V: Any, C: Small) -> DiskBlock:
-        """See `Space`."""
         return self._made(lambda *parts: LocalSpace(0).combine(list(parts), C), *_listed(V))
 
     def recombine(self, V: list[Any], C: Small, C2: Small) -> tuple[Any, Any]:
-        """See `Space`."""
         dtype = V[0].dtype
         first = V[0] if C.shape[1] == V[0].shape[1] else self.new((C.shape[1],), dtype)
         second = self.new((C2.shape[1],), dtype)
@@ -169,7 +165,6 @@ class DiskSpace(Space):
         return first, second
 
     def subtract(self, X: Any, V: Any, C: Small) -> None:
-        """See `Space`."""
         for rows, (x, v) in self._pass(X, V):
             LocalSpace(0).subtract(x, v, C)
             X[rows] = x
@@ -177,14 +172,12 @@ class DiskSpace(Space):
     def blend(
         self, out: Any, keep: Scalars, *terms: tuple[Any, Scalars], columns: Ints | None = None
     ) -> None:
-        """See `Space`."""
         for rows, (x, *parts) in self._pass(out, *(V for V, _ in terms)):
             pairs = [(part, a) for part, (_, a) in zip(parts, terms, strict=True)]
             LocalSpace(0).blend(x, keep, *pairs, columns=columns)
             out[rows] = x
 
     def lessen(self, R: Any, V: Any, a: Small) -> Small:
-        """See `Space`."""
         squares = np.zeros(R.shape[1])
         for rows, (r, v) in self._pass(R, V):
             squares += LocalSpace(0).lessen(r, v, a)
@@ -192,7 +185,6 @@ class DiskSpace(Space):
         return squares
 
     def lessened(self, X: Any, V: Any, a: Small) -> tuple[DiskBlock, Small]:
-        """See `Space`."""
         out, squares = self.new(X.shape[1:], X.dtype), np.zeros(X.shape[1])
         for rows, (x, v) in self._pass(X, V, beside=out.row_bytes):
             out[rows], here = LocalSpace(0).lessened(x, v, a)
@@ -200,11 +192,10 @@ class DiskSpace(Space):
         return out, squares
 
     def without(self, X: Any, v: Any, a: Small) -> DiskBlock:
-        """See `Space`."""
         return self._made(lambda x, w: LocalSpace(0).without(x, w, a), X, v, dtype=X.dtype)
 
     def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
-        """See `Space`; series are lists of blocks."""
+        """Series are lists of blocks."""
         chosen = [terms[k] for k in which]
         for rows, parts in self._pass(*out, *chosen):
             made, used = parts[: len(out)], parts[len(out) :]
@@ -216,42 +207,35 @@ class DiskSpace(Space):
     # --- making, choosing, joining
 
     def zeros(self, width: int, dtype: Any = np.float64) -> DiskBlock:
-        """See `Space`."""
         return self.new((width,), dtype)
 
     def series(self, count: int, width: int) -> list[DiskBlock]:
-        """See `Space`."""
         return [self.zeros(width) for _ in range(count)]
 
     def copy(self, X: Any, dtype: Any = None) -> DiskBlock:
-        """See `Space`."""
         return self._made(lambda x: x, X, dtype=X.dtype if dtype is None else dtype)
 
     def normals(self, width: int, seed: int) -> DiskBlock:
-        """See `Space`."""
         out = self.zeros(width)
         for rows in self.ranges(2 * out.row_bytes):
             out[rows] = normals(np.arange(rows.start, rows.stop), width, seed)
         return out
 
     def columns(self, X: Any, which: Any) -> DiskBlock:
-        """See `Space`."""
         at = np.arange(X.shape[1])[which]
         return self._made(lambda x: np.take(x, at, axis=1), X, dtype=X.dtype)
 
     def stack(self, blocks: Sequence[Any]) -> DiskBlock:
-        """See `Space`."""
         dtype = np.result_type(*(X.dtype for X in blocks))
         return self._made(lambda *parts: np.hstack(parts), *blocks, dtype=dtype)
 
     def column(self, v: Any) -> Any:
-        """See `Space`; a view of the same numbers."""
+        """A view of the same numbers."""
         return v[:, None] if isinstance(v, np.ndarray) else v.as_column()
 
     # --- rows
 
     def rowwise(self, function: Callable[..., Any], *data: Any) -> Any:
-        """See `Space`."""
         return self._made(function, *data)
 
     def _made(self, function: Callable[..., Any], *data: Any, dtype: Any = None) -> DiskBlock:
@@ -268,7 +252,6 @@ class DiskSpace(Space):
     def spread(
         self, C: Small, groups: Any, scale: Any = None, dtype: Any = np.float64
     ) -> DiskBlock:
-        """See `Space`."""
         out = self.zeros(C.shape[1], dtype)
         data = (groups,) if scale is None else (groups, scale)
         for rows, (g, *s) in self._pass(*data, beside=2 * out.row_bytes):
@@ -276,15 +259,12 @@ class DiskSpace(Space):
         return out
 
     def take(self, X: Any, nodes: Ints) -> Any:
-        """See `Space`."""
         return np.take(X, nodes, axis=0) if isinstance(X, np.ndarray) else X.picked(nodes)
 
     def place(self, X: Any) -> DiskBlock:
-        """See `Space`."""
         return self._made(lambda x: x, np.asarray(X))
 
     def add_rows(self, X: Any, nodes: Ints, rows: Any) -> None:
-        """See `Space`."""
         order = np.argsort(nodes, kind="stable")
         nodes, rows = np.asarray(nodes)[order], np.asarray(rows)[order]
         for part in self.ranges(X.row_bytes):

@@ -33,7 +33,6 @@ class LocalSpace(Space):
         self._within = within
 
     def sums(self, *wanted: Sum) -> list[Small]:
-        """See `Space`."""
         match wanted:
             case (Gram(V, U), Gram(V2, U2)) if V is V2 and not isinstance(U, list | tuple):
                 together = blocks.gram_of(
@@ -53,19 +52,16 @@ class LocalSpace(Space):
         return group_sums(X, groups, wanted.count, scale)
 
     def gram(self, V: Array | list[Array], U: Array | list[Array]) -> Small:
-        """See `Space`; small problems call this and `dots` too often for a detour."""
+        """Small problems call this and `dots` too often for a detour."""
         return blocks.gram_of(_listed(V), _listed(U), self._within)
 
     def dots(self, X: Array, Y: Array) -> Small:
-        """See `Space`."""
         return blocks.dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
 
     def peaks(self, X: Array) -> Small:
-        """See `Space`."""
         return blocks.peaks(np.ascontiguousarray(X))
 
     def largest(self, v: Array, count: int) -> Ints:
-        """See `Space`."""
         left, found = np.array(v[:, 0], dtype=np.float64), np.empty(count, dtype=np.int64)
         for k in range(count):
             found[k] = left.argmax()
@@ -73,15 +69,12 @@ class LocalSpace(Space):
         return found
 
     def combine(self, V: Array | list[Array], C: Small) -> Array:
-        """See `Space`."""
         return blocks.combination(_listed(V), C, self._within)
 
     def recombine(self, V: list[Array], C: Small, C2: Small) -> tuple[Array, Array]:
-        """See `Space`."""
         return blocks.recombine(V, C, C2, self._within)
 
     def subtract(self, X: Array, V: Array, C: Small) -> None:
-        """See `Space`."""
         blocks.subtract(X, V, C, self._within)
 
     def blend(
@@ -91,7 +84,6 @@ class LocalSpace(Space):
         *terms: tuple[Array, Scalars],
         columns: Ints | None = None,
     ) -> None:
-        """See `Space`."""
         where = np.arange(out.shape[1]) if columns is None else np.asarray(columns, np.int64)
         width = where.size
         if not terms:
@@ -103,55 +95,45 @@ class LocalSpace(Space):
         blocks.blend(out, _each(keep, width), each, where)
 
     def lessen(self, R: Array, V: Array, a: Small) -> Small:
-        """See `Space`."""
         return blocks.lessen(R, np.ascontiguousarray(V), _each(a, R.shape[1]), R)
 
     def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
-        """See `Space`."""
         X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
         out = empty(X.shape, X.dtype)
         return out, blocks.lessen(X, V, _each(a, X.shape[1]), out)
 
     def without(self, X: Array, v: Array, a: Small) -> Array:
-        """See `Space`."""
         return blocks.without(np.ascontiguousarray(X), v, a)
 
     def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
-        """See `Space`; series are arrays (count, n, b)."""
+        """Series are arrays (count, n, b)."""
         mix(terms, np.asarray(which, np.int64), C, out)
 
     def zeros(self, width: int, dtype: Any = np.float64) -> Array:
-        """See `Space`."""
         return np.zeros((self.held, width), dtype=dtype)
 
     def series(self, count: int, width: int) -> Array:
-        """See `Space`."""
         return np.zeros((count, self.held, width))
 
     def copy(self, X: Array, dtype: Any = None) -> Array:
-        """See `Space`."""
         out = empty(X.shape, X.dtype if dtype is None else dtype)
         out[:] = X
         return out
 
     def normals(self, width: int, seed: int) -> Array:
-        """See `Space`."""
         return normals(np.arange(self.size), width, seed)
 
     def columns(self, X: Array, which: Ints | NDArray[np.bool_] | slice) -> Array:
-        """See `Space`."""
         return np.take(X, np.arange(X.shape[1])[which], axis=1)
 
     def stack(self, blocks: Sequence[Array]) -> Array:
-        """See `Space`."""
         return np.ascontiguousarray(np.hstack(list(blocks)))
 
     def column(self, v: Array) -> Array:
-        """See `Space`."""
         return v[:, None]
 
     def rowwise(self, function: Callable[..., Any], *data: Array) -> Any:
-        """See `Space`; by blocks of rows: what a function makes on its way stays small."""
+        """By blocks of rows: what a function makes on its way stays small."""
         width = sum(X.shape[1] if X.ndim > 1 else 1 for X in data)
         parts = blocks.row_slices(self.held, width)
         if len(parts) < 2 or any(len(X) != self.held for X in data):
@@ -168,19 +150,15 @@ class LocalSpace(Space):
     def spread(
         self, C: Small, groups: Array, scale: Array | None = None, dtype: Any = np.float64
     ) -> Array:
-        """See `Space`."""
         return hand_out(C, groups, np.ones(groups.size) if scale is None else scale, dtype)
 
     def take(self, X: Array, nodes: Ints) -> Array:
-        """See `Space`."""
         return np.take(X, nodes, axis=0)
 
     def place(self, X: Array) -> Array:
-        """See `Space`."""
         return X
 
     def add_rows(self, X: Array, nodes: Ints, rows: Array) -> None:
-        """See `Space`."""
         X[nodes] += rows
 
 

@@ -130,7 +130,6 @@ class RankSpace(LocalSpace):
     gram, dots = Space.gram, Space.dots
 
     def sums(self, *wanted: Sum) -> list[Small]:
-        """See `Space`."""
         starts = self.division.pieces - self.first
         shapes: list[tuple[int, ...]] = []
 
@@ -149,44 +148,36 @@ class RankSpace(LocalSpace):
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def peaks(self, X: Array) -> Small:
-        """See `Space`."""
         every = self.ranks.joined(self._home.peaks(X)[None])
         best = np.abs(every).argmax(axis=0)
         return every[best, np.arange(X.shape[1])]
 
     def largest(self, v: Array, count: int) -> Ints:
-        """See `Space`."""
         own = self._home.largest(v, min(count, self.held))
         values, nodes = self.ranks.joined(v[own, 0]), self.ranks.joined(own + self.first)
         return nodes[np.lexsort((nodes, -values))][:count]
 
     def lessen(self, R: Array, V: Array, a: Small) -> Small:
-        """See `Space`."""
         self._home.lessen(R, V, a)
         return self.dots(R, R)
 
     def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
-        """See `Space`."""
         found, _ = self._home.lessened(X, V, a)
         return found, self.dots(found, found)
 
     def normals(self, width: int, seed: int) -> Array:
-        """See `Space`."""
         return normals(np.arange(self.first, self.end), width, seed)
 
     def take(self, X: Array, nodes: Ints) -> Array:
-        """See `Space`."""
         found = np.zeros((len(nodes), *X.shape[1:]), dtype=X.dtype)
         here = self._here(nodes)
         found[here] = X[np.asarray(nodes)[here] - self.first]
         return self.ranks.added(found)
 
     def place(self, X: Array) -> Array:
-        """See `Space`."""
         return np.array(X[self.first : self.end])
 
     def add_rows(self, X: Array, nodes: Ints, rows: Any) -> None:
-        """See `Space`."""
         here = self._here(nodes)
         X[np.asarray(nodes)[here] - self.first] += rows[here]
 

@@ -56,13 +56,8 @@ class Workspace:
         plain = self.graph.derived
         if self.tau == 0.0:
             return plain
-        key = RegularizedKey(None, self.tau)
-        found = plain.find(key)
-        if found is None:
-            found = Derived()
-            found.origin = self.shelf.name_of("regularized degrees", plain.origin, self.tau)
-            plain.put(key, found)
-        return found
+        origin = self.shelf.name_of("regularized degrees", plain.origin, self.tau)
+        return of_regularized(plain, self.tau, origin)
 
     def let_go_of_regularized(self) -> None:
         """Forget what memory keeps for the latest τ: its vectors are as many as those to come."""
@@ -104,17 +99,7 @@ class Workspace:
 
     def remember(self, key: Key[Value], compute: Callable[[], Value]) -> Value:
         """As `derive`, in memory only: what is quicker made than read."""
-        derived, recorder = self.derived, self.recorder
-        found, missing = derived.find(key), derived.left_out(type(key))
-        if found is None or (missing and not recorder.deadline.is_set):
-            derived.drop(type(key))
-            before = len(recorder.left_out)
-            found = compute()
-            derived.put(key, found, recorder.left_out[before:])
-        else:
-            for what in missing:  # nor is what follows that of a fit without a limit
-                recorder.leave_out(what)
-        return found
+        return remember(self.derived, self.recorder, key, compute)
 
     def name(self, stage: str, *depends: Any) -> str | None:
         """Name of a result made from this graph; None where it cannot be kept."""
@@ -133,6 +118,33 @@ class Workspace:
     def on(self, graph: Graph) -> Workspace:
         """The same fit's view of another graph."""
         return replace(self, graph=graph, row_weights=None)
+
+
+def remember(
+    derived: Derived, recorder: Recorder, key: Key[Value], compute: Callable[[], Value]
+) -> Value:
+    """What is kept in memory under the key, or what `compute` gives, which is kept then."""
+    found, missing = derived.find(key), derived.left_out(type(key))
+    if found is None or (missing and not recorder.deadline.is_set):
+        derived.drop(type(key))
+        before = len(recorder.left_out)
+        found = compute()
+        derived.put(key, found, recorder.left_out[before:])
+    else:
+        for what in missing:  # nor is what follows that of a fit without a limit
+            recorder.leave_out(what)
+    return found
+
+
+def of_regularized(plain: Derived, tau: float, origin: str | None = None) -> Derived:
+    """What memory keeps for the latest τ beside the degrees as they are."""
+    key = RegularizedKey(None, tau)
+    found = plain.find(key)
+    if found is None:
+        found = Derived()
+        found.origin = origin
+        plain.put(key, found)
+    return found
 
 
 # --- Keys of what iterations find: when a kept solution is what a fresh one would be

@@ -177,11 +177,10 @@ class Calibration(Part):
 
 
 class Places(Part):
-    """Cuts by cost vᵀL̄v and α = vᵀQ̄v, ‖v‖² = vol; `inside` says of which part of J, if of one."""
+    """Cuts by cost vᵀL̄v and α = vᵀQ̄v, ‖v‖² = vol."""
 
     cost: Numbers
     alpha: Numbers
-    inside: str | None = None
 
     @model_validator(mode="after")
     def _match(self) -> Places:
@@ -191,7 +190,7 @@ class Places(Part):
 
 
 class Cuts(Places):
-    """Feasible cuts, rising in cost; with those of the graph alone, and what goes round J."""
+    """Feasible cuts, rising in cost; with those of the graph alone."""
 
     beta: Number
     volume: Annotated[Number, Field(gt=0)]
@@ -199,7 +198,6 @@ class Cuts(Places):
     used: Annotated[list[bool], Field(min_length=1, max_length=MOST)]
     complete: bool
     unconstrained: Places
-    range: Places
 
     @model_validator(mode="after")
     def _match_more(self) -> Cuts:

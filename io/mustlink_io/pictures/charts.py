@@ -12,7 +12,6 @@ from mustlink.errors import InputError
 from mustlink_io.pictures.canvas import (
     BROKEN,
     COLOURS,
-    GRID,
     INK,
     SOFT,
     Figure,
@@ -154,11 +153,11 @@ def dendrogram(linkage: NDArray[Any], clusters: NDArray[Any]) -> Figure:
     return figure
 
 
-_COLUMNS = ("cost", "alpha", "used", "beta", "volume", "unconstrained", "range")
+_COLUMNS = ("cost", "alpha", "used", "beta", "volume", "unconstrained")
 
 
 def joint_range(cuts: Mapping[str, Any]) -> Figure:
-    """Draw feasible cuts, those of the graph alone, and what goes round all, as WD14 eq. 14.
+    """Draw feasible cuts, those of the graph alone, as WD14 Fig. 4.
 
     `cuts` is what a report of CSP tells under that name, for ‖v‖² = vol; drawn are unit vectors, so
     that the cost lies between 0 and 2. The line is β/vol: feasible cuts lie above (Lemma 1). Raises
@@ -171,13 +170,11 @@ def joint_range(cuts: Mapping[str, Any]) -> Figure:
         )
     volume = cuts["volume"]
     feasible, used = _places(cuts, volume), np.asarray(cuts["used"], dtype=bool)
-    plain, around = _places(cuts["unconstrained"], volume), _places(cuts["range"], volume)
-    around = _hull(np.concatenate([around, plain, feasible]))
+    plain = _places(cuts["unconstrained"], volume)
     least = cuts["beta"] / volume
     figure = new_figure(5.4, 4.0)
     with style():
         axes = figure.add_subplot()
-        axes.fill(*around.T, facecolor="#f1f4f6", edgecolor=GRID, linewidth=1.0, zorder=0)
         marks = {"linewidths": 1.0, "s": 22, "zorder": 3}
         if len(plain):
             axes.scatter(*plain.T, facecolor="white", edgecolor=SOFT, marker="s",
@@ -203,23 +200,6 @@ def _places(columns: Mapping[str, Any], volume: float) -> NDArray[np.float64]:
     """Pairs (cost, α) of unit vectors, (r, 2)."""
     both = [np.asarray(columns[name], dtype=np.float64) for name in ("cost", "alpha")]
     return np.column_stack(both) / volume
-
-
-def _hull(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Corners of the convex hull, left to right below and back above; J is convex (Brickman)."""
-    rows = sorted({(float(x), float(y)) for x, y in points})
-    corners: list[tuple[float, float]] = []
-    for side in (rows, rows[::-1]):
-        chain: list[tuple[float, float]] = []
-        for x, y in side:
-            while len(chain) > 1:
-                (a, b), (c, d) = chain[-2:]
-                if (c - a) * (y - b) - (d - b) * (x - a) > 0:
-                    break
-                chain.pop()
-            chain.append((x, y))
-        corners += chain[:-1] or chain
-    return np.array(corners)
 
 
 def scaling(

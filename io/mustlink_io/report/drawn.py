@@ -188,14 +188,10 @@ def _cuts(result: ReadResult) -> Picture | None:
         return None
     known, used, volume = len(found["used"]), sum(found["used"]), found["volume"]
     least = min(a for a, mine in zip(found["alpha"], found["used"], strict=True) if mine)
-    around = "of the space that was searched"
-    if found["range"]["inside"] == "found":
-        around = "in the span of the cuts that were found"
     return Picture(
         pictures.joint_range(found),
         "Feasible cuts by cost and by how far they keep the constraints, for unit vectors: to the "
-        "left is cheaper, above is kept better. Hollow squares are cuts that know no constraints. "
-        f"Shaded is what is possible at all {around}.",
+        "left is cheaper, above is kept better. Hollow squares are cuts that know no constraints.",
         f"Plot of {known:,} feasible cuts, of which the {used} cheapest were used: constraints "
         f"kept {least / volume:.3g} or more, demanded were {found['beta'] / volume:.3g}.",
     )
