@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from mustlink.constraints import Constraints
     from mustlink.embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
+    from mustlink.methods.constrained_ap import ConstrainedAP
     from mustlink.methods.csc_gfhf import CSCGFHF
     from mustlink.methods.csp import CSP
     from mustlink.methods.disim import DISIM
-    from mustlink.methods.link_methods import SSSC, ConstrainedAP, FastGE, SpectralLearning
+    from mustlink.methods.e2cp import E2CP
+    from mustlink.methods.fast_ge import FastGE
     from mustlink.methods.ncut import NCut
-    from mustlink.methods.propagated_constraints import E2CP, SRCP
+    from mustlink.methods.spectral_learning import SpectralLearning
+    from mustlink.methods.srcp import SRCP
     from mustlink.methods.sskk import SSKK
+    from mustlink.methods.sssc import SSSC
     from mustlink.methods.stationary import stationary_labelings, stationary_residual
     from mustlink.model_file import load
     from mustlink.model_selection import (
@@ -42,12 +46,14 @@ if TYPE_CHECKING:
     from mustlink.propagate.cluster_kernel import ClusterKernel
     from mustlink.propagate.generalized import GLP
     from mustlink.propagate.gfhf import GFHF
+    from mustlink.propagate.green_function import GreenFunction
     from mustlink.propagate.gwem import GWEM
     from mustlink.propagate.label_embeddings import LELP, LLELP, LTSALP
     from mustlink.propagate.llgc import LLGC
     from mustlink.propagate.lnp import LNP
-    from mustlink.propagate.poisson import GreenFunction, Poisson
-    from mustlink.propagate.tikreg import NCutPropagation, TikReg
+    from mustlink.propagate.ncut_propagation import NCutPropagation
+    from mustlink.propagate.poisson import Poisson
+    from mustlink.propagate.tikreg import TikReg
     from mustlink.queries import next_queries, settled
 
 

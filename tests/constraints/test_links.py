@@ -22,7 +22,7 @@ from mustlink.constraints.links import (
     sum_form,
 )
 from mustlink.graph import Graph
-from mustlink.methods.link_methods import overwritten
+from mustlink.methods.spectral_learning import overwritten
 
 seeds = st.integers(0, 2**31)
 N = 24

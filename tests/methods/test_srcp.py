@@ -16,8 +16,9 @@ import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.errors import InputError
+from mustlink.methods.e2cp import E2CP
 from mustlink.methods.ncut import NCut
-from mustlink.methods.propagated_constraints import E2CP, SRCP
+from mustlink.methods.srcp import SRCP
 from mustlink.operators.laplacian import normalized_laplacian
 
 BOTH = pytest.mark.parametrize("method", [SRCP, E2CP])

@@ -29,7 +29,7 @@ SEE = {
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
     "methods/sskk.py": "grows clusters along edges",
     "methods/ncut.py": "sweeps over splitting values: cuts of the graph as given",
-    "methods/link_methods.py": "makes the graph with constraints written into it",
+    "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
     "neighbours/new_points.py": "walks along edges, joins new points to the graph",
     "persistence/attributes.py": "none: a number of edges",
