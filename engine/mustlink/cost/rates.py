@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from mustlink.cost.method_cost import Size
 
 START = 5.0  # seconds until the program has loaded, and its kernels
 # Seconds for a million of what is named, in memory and on disk, measured: see bench/plans.py.
@@ -51,6 +48,18 @@ _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
 _RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
 _SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
+
+
+class Size(Protocol):
+    """A graph of n nodes with nnz stored weights."""
+
+    @property
+    def n(self) -> int:
+        """Nodes."""
+
+    @property
+    def nnz(self) -> int:
+        """Stored weights."""
 
 
 def duration(stage: str, amount: float, *, on_disk: bool = False) -> float:
