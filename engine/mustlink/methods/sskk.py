@@ -135,7 +135,10 @@ class SSKK(InformedClusterer):
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
         best = tried[used]
         if not best.settled and _unsettled(best) not in recorder.left_out:
-            recorder.warn(f"{_unsettled(best)}; raise max_iter")
+            recorder.warn(
+                f"single moves still lowered the objective after {best.sweeps} sweeps; "
+                "raise max_iter"
+            )
         choices = {
             "init": used,
             "why": "lowest objective" if len(tried) > 1 else "the only start",
