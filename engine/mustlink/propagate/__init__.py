@@ -1,1 +1,1 @@
-"""Label propagation: a file a method (AB09, WD12 and later ones), on the problem in `glp`."""
+"""Label propagation: a file a method (AB09, WD12 and later ones), on the problem in `problem`."""
