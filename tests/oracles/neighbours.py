@@ -5,6 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 
+def listed_nearest(X, lists, k):
+    """The k nearest of each node's listed others by one sort per node, -1 where there are fewer."""
+    X = np.asarray(X, dtype=np.float64)
+    out = np.full((len(X), k), -1)
+    for i, others in enumerate(lists):
+        order = sorted((float(((X[i] - X[j]) ** 2).sum()), j) for j in set(others) - {i})
+        for at, (_, j) in enumerate(order[:k]):
+            out[i, at] = j
+    return out
+
+
 def smallest(products, norms, k):
     """The k smallest norms_j - 2 products_ij of every row and their columns, ties to the first."""
     D = norms - 2 * products

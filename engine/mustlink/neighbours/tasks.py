@@ -10,14 +10,13 @@ What is found depends on no worker, and on no number of them.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,14 @@ from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbours.cell_blocks import CellSearch, Measured, Passes, finish
 from mustlink.neighbours.cell_rows import CellRows, Lists, Scratch, SomeLists, Store
-from mustlink.neighbours.cells import Groups, Sample, Team, known_neighbours
+from mustlink.neighbours.cells import (
+    Borders,
+    Centres,
+    Groups,
+    Sample,
+    Team,
+    known_neighbours,
+)
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import NamedFile
 
@@ -66,17 +72,29 @@ class Folder:
     layout: Layout
 
     def save(self, name: str, value: Any) -> None:
-        """Write something for all workers, so that its file is there whole or not at all."""
+        """Write the arrays and numbers of something, so that its file is whole or not there."""
         path = self.path / name
         temporary = path.with_name(f"{name}.{uuid.uuid4().hex[:12]}.tmp")
         with open(temporary, "wb") as file:
-            pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
+            np.savez(file, *_leaves(value))
         os.replace(temporary, path)
 
-    def load(self, name: str) -> Any:
-        """Read what was written."""
-        with open(self.path / name, "rb") as file:
-            return pickle.load(file)
+    def load(self, name: str) -> list[Any]:
+        """Read the arrays and numbers that were written, in their order."""
+        with np.load(self.path / name, allow_pickle=False) as file:
+            found = [file[f"arr_{number}"] for number in range(len(file.files))]
+        return [one if one.ndim else one.item() for one in found]
+
+    def groups(self) -> Groups:
+        """The groups of centres."""
+        leaves, each = self.load("groups"), len(fields(Centres))
+        both = Centres(*leaves[:each]), Centres(*leaves[each : 2 * each])
+        return Groups(*both, *leaves[2 * each :])
+
+    def lists(self, after: str, some: slice) -> SomeLists:
+        """Lists of some cells after a pass."""
+        indices, squared = self.load(f"{after}-{some.start}")
+        return indices, squared
 
     @contextmanager
     def search(self, *known: str) -> Iterator[CellSearch]:
@@ -87,12 +105,22 @@ class Folder:
         with ThreadPoolExecutor(1) as pool:
             cells, sizes = CellRows(store, starts, centres), self.layout
             search = CellSearch(cells, k, Team(pool, 1), sizes.chunk, sizes.desks)
-            for name in known:
-                setattr(search, name, self.load(name))
-            if known:  # of limits only some are looked at
+            if "used" in known:
+                (search.used,) = self.load("used")
+            if "borders" in known:  # of limits only some are looked at
+                search.borders = Borders(*self.load("borders"))
                 search.limits = np.load(self.path / "limits.npy", mmap_mode="c")
             yield search
             store.close()
+
+
+def _leaves(value: Any) -> list[NDArray[Any]]:
+    """The arrays and numbers of records and tuples, in order."""
+    if is_dataclass(value):
+        value = tuple(getattr(value, field.name) for field in fields(value))
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [np.asarray(value)]
 
 
 @contextmanager
@@ -119,7 +147,7 @@ def alone(task: Callable[..., Any], *given: Any) -> Any:
 
 def assign(folder: Folder, rows: Prepared, some: slice) -> NDArray[np.int32]:
     """Centres whose cells some rows are in."""
-    groups: Groups = folder.load("groups")
+    groups = folder.groups()
     with ThreadPoolExecutor(1) as pool:
         return groups.cell(rows[some], Team(pool, 1))
 
@@ -140,7 +168,7 @@ def visits(folder: Folder, some: slice) -> NDArray[np.int32]:
 
 def finished(folder: Folder, some: slice) -> None:
     """Finish the lists of a block of cells."""
-    lists = folder.load(f"within-{some.start}")
+    lists = folder.lists("within", some)
     with folder.search("borders", "used") as search:
         for _ in finish(search, some, lists):
             pass
@@ -218,11 +246,11 @@ class TaskPasses(Passes):
         for some in search.cells.ranges(self.sizes.block):
             if deadline.is_over:
                 done.close()
-                found = self._shared.load(f"within-{some.start}")
+                found = self._shared.lists("within", some)
                 search.settle(found, 0)
             else:
                 next(done)
-                found = self._shared.load(f"finished-{some.start}")
+                found = self._shared.lists("finished", some)
                 for after in ("within", "finished"):
                     (self.folder / f"{after}-{some.start}").unlink(missing_ok=True)
             yield some, found
