@@ -52,7 +52,7 @@ _NUMBERS = "the same partition, clusters numbered otherwise: " + _START
 EXPLAINED: dict[str, str] = {
     "CSP digits refit=pairs": _START,
     "CSP parts tol=1e-07": _START,
-    "SSSC digits labels": "eq. 11's weights are no longer tried beside equal ones: ARI .840 for .844",
+    "SSSC digits labels": "eq. 11's weights are not tried beside equal ones: ARI .840 for .844",
     "SSKK digits pairs": _NUMBERS,
     "SSKK blocks labels": _NUMBERS,
 }
