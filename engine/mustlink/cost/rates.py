@@ -50,7 +50,7 @@ _RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at mo
 _SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
 
 
-class Size(Protocol):
+class GraphSize(Protocol):
     """A graph of n nodes with nnz stored weights."""
 
     @property
@@ -117,7 +117,7 @@ def width_of(columns: int) -> int:
     return max(columns + 3, int(1.2 * columns))
 
 
-def step_work(size: Size, columns: int) -> float:
+def step_work(size: GraphSize, columns: int) -> float:
     """A step of LOBPCG for so many wanted vectors: products and cycles, and Gram matrices.
 
     b(nnz + bn) of the b columns that are computed.
@@ -126,17 +126,17 @@ def step_work(size: Size, columns: int) -> float:
     return b * (size.nnz + float(size.n) * b)
 
 
-def step_seconds(size: Size, columns: int, *, pencil: bool = False) -> float:
+def step_seconds(size: GraphSize, columns: int, *, pencil: bool = False) -> float:
     """One step of LOBPCG for so many wanted vectors."""
     return _PRODUCT * step_work(size, columns) * (_BOTH if pencil else 1.0)
 
 
-def smooth_seconds(size: Size, columns: int) -> float:
+def smooth_seconds(size: GraphSize, columns: int) -> float:
     """So many smooth vectors of a graph."""
     return _SMOOTH_STEPS * step_seconds(size, columns)
 
 
-def rival_seconds(size: Size, columns: int) -> float:
+def rival_seconds(size: GraphSize, columns: int) -> float:
     """The full problem where it is tried beside the smooth subspace, and taken."""
     return _RIVAL_STEPS * step_seconds(size, columns, pencil=True)
 

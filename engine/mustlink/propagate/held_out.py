@@ -41,7 +41,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _ROUGH = Solving("cg", 1e-3)  # which class is the largest is known long before the values
-_FOLDS = 5
+FOLDS = 5  # of labels, to choose how others spread
 _FEW, _LEAST = 3, 15  # labels of a class in the mean, and in all, that can spare some
 _ERRORS = 2.0  # standard errors by which another way must be better than the usual one
 _STIFF = 0.05  # of the penalty on a and log b, for margins of deviation 1: far less than a label
@@ -114,8 +114,8 @@ def folds_of_labels(nodes: Ints, seed: int) -> list[Ints]:
     for c in np.unique(nodes[nodes >= 0]):
         own = rng.permutation(np.flatnonzero(nodes == c))
         if own.size > 1:
-            part[own] = (np.arange(own.size) + rng.integers(_FOLDS)) % _FOLDS
-    folds = [np.flatnonzero(part == number) for number in range(_FOLDS)]
+            part[own] = (np.arange(own.size) + rng.integers(FOLDS)) % FOLDS
+    folds = [np.flatnonzero(part == number) for number in range(FOLDS)]
     return [fold for fold in folds if fold.size]
 
 

@@ -157,11 +157,19 @@ class Job(ABC):
         k = getattr(self, "n_clusters", None)
         return self.unfitted().cost(None if isinstance(k, int) else self._classes_named())
 
-    def unfitted(self) -> Any:
-        """The estimator with the parameters that need no data."""
+    def estimator(self, side: Any = None) -> Any:
+        """The estimator with its parameters; `side` is what `read` returned, None before that."""
+        return self._kind(**self.parameters(side))
+
+    @property
+    def _kind(self) -> Any:
         import mustlink
 
-        kind = getattr(mustlink, self.methods[self.method].estimator)
+        return getattr(mustlink, self.methods[self.method].estimator)
+
+    def unfitted(self) -> Any:
+        """The estimator with the parameters that it knows and that need no data."""
+        kind = self._kind
         given = {"n_clusters": getattr(self, "n_clusters", None), **self.params}
         known = kind._get_param_names()
         return kind(**{name: value for name, value in given.items() if name in known})

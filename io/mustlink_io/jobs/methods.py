@@ -91,12 +91,7 @@ def at_scale(method: str) -> frozenset[str]:
     taken = METHODS[method].options - (COMMON_OPTIONS - {"max_iter", "random_state"})
     if method in SPREADING:
         return taken
-    return taken - {"refine"} - ({"init"} if method == "ncut" else set())
-
-
-def check_where(job: Any, home: str) -> None:
-    """Raise InputError for what of a job does not run in a home, "disk" or "ranks"."""
-    made(job)._check_home(home)
+    return taken - ({"init"} if method == "ncut" else set())
 
 
 PROPAGATORS: dict[str, Method] = {
@@ -161,11 +156,3 @@ _FLAGS = {
 def flag(parameter: str) -> str:
     """Return what a user types for a parameter of the engine."""
     return _FLAGS.get(parameter, "--" + parameter.replace("_", "-"))
-
-
-def made(job: Any) -> Any:
-    """The clusterer of a job with its parameters, before anything is read."""
-    import mustlink
-
-    found: Any = getattr(mustlink, METHODS[job.method].estimator)
-    return found(**job.parameters(None))

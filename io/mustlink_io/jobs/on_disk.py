@@ -33,9 +33,7 @@ from mustlink_io.jobs.methods import (
     METHODS,
     PROPAGATORS,
     at_scale,
-    check_where,
     flag,
-    made,
 )
 
 _NOTHING = Preparation()
@@ -262,7 +260,7 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
             yield _typed(name, value)
     if not of_labels and METHODS[job.method].takes:
         try:
-            check_where(job, DISK)
+            job.estimator()._check_home(DISK)
         except AtHomeOnlyError as error:
             if error.name not in params:
                 raise
@@ -277,7 +275,7 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
     if job.methods is PROPAGATORS:
         return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
-    found: StoredCost = made(job).cost_of_clusters(job.n_clusters, n, nnz)
+    found: StoredCost = job.estimator().cost_of_clusters(job.n_clusters, n, nnz)
     return found
 
 

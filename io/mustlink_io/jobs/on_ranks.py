@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-import mustlink
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import cores, peak_bytes
 from mustlink.eigen.work import RANKS
@@ -41,9 +40,7 @@ from mustlink_io.jobs.methods import (
     GRAPH_OPTIONS,
     SPREADING,
     at_scale,
-    check_where,
     flag,
-    made,
     running_in,
 )
 from mustlink_io.jobs.propagate import PropagateJob, Sides
@@ -164,7 +161,7 @@ def check(job: Job, ranks: int) -> Fit:
         return partial(_clustered, job, graph, side)
     assert isinstance(job, PropagateJob)
     assert labels is not None
-    estimator: Any = getattr(mustlink, job.methods[job.method].estimator)(**job.parameters(side))
+    estimator = job.estimator(side)
     estimator._check_home(RANKS)
     return partial(_propagated, job, graph, data, labels, side, estimator)
 
@@ -202,7 +199,7 @@ def _refuse_options(job: ClusterJob) -> None:
     if job.params.get("variant") == "shi-malik":
         raise left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
-        check_where(job, "ranks")
+        job.estimator()._check_home(RANKS)
 
 
 def graph_of(job: Job, ranks: int) -> RowSlices:
@@ -282,7 +279,7 @@ def _clustered(
 
     info = {"kind": "precomputed", **graph.info}
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)
-    fitted, k = fit_at(made(job), work, known), int(job.n_clusters)
+    fitted, k = fit_at(job.estimator(), work, known), int(job.n_clusters)
     _note_ranks(fitted, ranks, work.peaks())
     if ranks.own:
         return None

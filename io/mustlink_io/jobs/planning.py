@@ -34,6 +34,7 @@ from mustlink.cost.rates import START, duration, neighbour_seconds, rival_second
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
+from mustlink.propagate.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
 from mustlink_io.jobs.methods import PROPAGATORS, SPREADING
@@ -64,7 +65,6 @@ _ROW = 40  # bytes of finding out which rows are equal
 _MOVED = 20  # bytes an entry of a graph that constraints move, and of what they say of it, on disk
 
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
-_FOLDS = 5  # of labels, held out to choose how others spread
 _SPREAD_BEGINS = 2.5  # seconds of a graph too small to count
 _TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a fit to constraints
 _TRIALS, _FITS = 6, 2  # such fits of senders and of receivers: to a part of them, and to all
@@ -369,7 +369,7 @@ class _Asked:
             seconds += duration("steps", nnz * columns * (cost.most_steps or 0))
             ways = 1 if self.is_points else len(job.unfitted()._ways(network=True))
             if ways > 1:
-                choosing = duration("labels held out, by way", nnz * columns * ways * _FOLDS)
+                choosing = duration("labels held out, by way", nnz * columns * ways * FOLDS)
                 how, peak = f"{ways} ways to spread labels", peaks["solving"]
                 found.append(StagePlan("choosing by held-out labels", peak, choosing, how))
         else:
