@@ -57,7 +57,7 @@ def measure(name: str, method: str, each: int, draw: int) -> dict[str, Any] | No
     import numpy as np
 
     import mustlink as ml
-    from mustlink.scores.reliability import Reliability
+    from mustlink.discretize.reliability import Reliability
 
     found = loaded(name)
     if found is None:

@@ -133,8 +133,8 @@ def network(name: str) -> Any:
 
 def counted(graph: Any, known: Any = None) -> tuple[int, str]:
     """K, and how sure: clear, moderate, no clear number, or the like."""
+    from mustlink.context.workspace import Workspace
     from mustlink.selection.cluster_count import count_clusters
-    from mustlink.workspace import Workspace
 
     found = count_clusters(Workspace(graph), 0, known)
     if found.doubt is None:

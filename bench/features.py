@@ -334,7 +334,7 @@ def subclasses(base: type) -> list[type]:
 
 def ml_propagators() -> list[str]:
     import mustlink as ml
-    from mustlink.propagate.propagator import Propagator
+    from mustlink.propagation.propagator import Propagator
 
     named = [(name, getattr(ml, name)) for name in ml.__all__]
     return [n for n, v in named if isinstance(v, type) and issubclass(v, Propagator)]

@@ -58,7 +58,7 @@ def _pairs(name):
 
 def make(folder: Path) -> list[Case]:
     """Write the corpus, a handful of points in three groups in every format; returns its cases."""
-    from mustlink.neighbours import knn_graph
+    from mustlink.neighbors import knn_graph
     from mustlink_io.formats import matrices
     from mustlink_io.hdf5 import writing
 

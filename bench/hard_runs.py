@@ -97,7 +97,7 @@ def _planned(command: list[str]) -> dict[str, Any]:
     How busy the machine is just now stretches all of a plan alike, its start too, which is told
     by itself.
     """
-    from mustlink.cost.rates import START
+    from mustlink.context.rates import START
 
     verb, data, *rest = command
     code, out, said, escaped = _say(["plan", data, "--for", verb, *rest, "--json"])
@@ -138,7 +138,7 @@ def _child(pipe: Any, command: list[str], out: Path, limit: int) -> None:
 
 def attempt(data: Data, run: str, memory: str) -> dict[str, Any]:
     """Run a command on a file within a budget; how it went."""
-    from mustlink.cost.process_memory import parse_size
+    from mustlink.core.process_memory import parse_size
 
     command = data.command(run, memory)
     out = data.path.with_name(f"{data.path.stem}-{run.replace(' ', '-')}-{memory}.h5")

@@ -24,9 +24,9 @@ Lists = Any  # numbers (n, K) of the neighbours, or (n, K + 1) with the point it
 
 def mustlink(X: Any, _setting: int, threads: int) -> Lists:
     """The lists that `knn_graph` makes its weights of."""
-    from mustlink.cost.neighbour_graph import knn_plan
-    from mustlink.neighbours.search import neighbour_lists
-    from mustlink.observe import Recorder
+    from mustlink.context.neighbor_cost import knn_plan
+    from mustlink.core.observe import Recorder
+    from mustlink.neighbors.search import neighbour_lists
 
     n, d = X.shape
     plan = knn_plan(n, d, K, None)
@@ -165,7 +165,7 @@ def main() -> None:
     small = np.random.default_rng(0).standard_normal((3000, X.shape[1])).astype(np.float32)
     started = time.perf_counter()
     if name == "mustlink":
-        from mustlink.cost import neighbour_graph as ways
+        from mustlink.context import neighbor_cost as ways
 
         usual, ways.compares_all = ways.compares_all, lambda *_, **__: False
         search(small, setting, threads)

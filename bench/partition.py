@@ -98,7 +98,7 @@ def budgets(path: str) -> dict[str, Any]:
     """Smallest budget that works, and one half way to what points held in memory need."""
     import h5py
 
-    from mustlink.cost.neighbour_graph import knn_plan
+    from mustlink.context.neighbor_cost import knn_plan
 
     with h5py.File(path) as file:
         n, d = file["points"].shape
@@ -111,10 +111,10 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink.cost.neighbour_graph import knn_plan
-    from mustlink.cost.rates import measured_speed, neighbour_seconds
-    from mustlink.neighbours import knn_graph
-    from mustlink.observe import Recorder
+    from mustlink.context.neighbor_cost import knn_plan
+    from mustlink.context.rates import measured_speed, neighbour_seconds
+    from mustlink.core.observe import Recorder
+    from mustlink.neighbors import knn_graph
 
     recorder = Recorder()
     with h5py.File(path) as file:

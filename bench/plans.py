@@ -5,7 +5,7 @@
     python bench/plans.py --least                with the least memory named, and with 2 % less
     python bench/plans.py --cpu                  CPU seconds of one thread: for a busy machine
 
-The rates are in `mustlink.cost.rates`. With --cpu plans tell seconds of two cores for what one
+The rates are in `mustlink.context.rates`. With --cpu plans tell seconds of two cores for what one
 thread took: a stage whose ratio is 0.5 to 1 is right. Every kind is run once before, that no
 kernel is compiled while it is measured.
 """
@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # data, verb, options
 }
 BUSY = """
 import sys, time, types
-import mustlink.observe as observe
+import mustlink.core.observe as observe
 observe.time = types.SimpleNamespace(perf_counter=time.process_time)
 from mustlink_io.commands.cli import main
 main()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.cost.process_memory import peak_bytes
+from mustlink.core.process_memory import peak_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import guard, nested_start
 from mustlink.eigen.rank_work import RankWork, world

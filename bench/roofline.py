@@ -146,12 +146,12 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
     import scipy.sparse as sp
 
     import mustlink as ml
+    from mustlink.discretize.assign import lloyd
     from mustlink.eigen.lobpcg import Lobpcg, lobpcg
     from mustlink.eigen.nested_iteration import nested_start
     from mustlink.kernels.threads import threads as limited
     from mustlink.linear.multigrid.hierarchy import build_hierarchy
     from mustlink.operators.laplacian import normalized_laplacian
-    from mustlink.rounding.assign import lloyd
     from mustlink.space import reused
 
     W = sp.load_npz(graph)

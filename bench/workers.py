@@ -56,7 +56,7 @@ def _search(path: str, executor: Any, recorder: Any = None) -> tuple[Any, float,
     """A graph of the points in a file by an executor: it, seconds, and this process's own."""
     import h5py
 
-    from mustlink.neighbours import knn_graph
+    from mustlink.neighbors import knn_graph
 
     options = {"executor": executor, "random_state": 0, "scratch": Path(path).parent}
     options |= {"observer": recorder}
@@ -68,7 +68,7 @@ def _search(path: str, executor: Any, recorder: Any = None) -> tuple[Any, float,
 
 def neighbours(path: str, warm: str, workers: int) -> dict[str, Any]:
     """One search by so many workers, after a small one that loads all that is needed."""
-    from mustlink.observe import Recorder
+    from mustlink.core.observe import Recorder
     from mustlink_io.workers import dask_cluster
 
     recorder = Recorder()
@@ -94,7 +94,7 @@ def here(path: str, warm: str) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink.neighbours import knn_graph
+    from mustlink.neighbors import knn_graph
 
     for one in (warm, path):
         with h5py.File(one) as file:

@@ -55,7 +55,7 @@ def clusters(rows: Any, k: int, variant: str) -> Any:
     """k-means on D^-½Z (von Luxburg), or on its rows of length 1 (ng), which are those of Z."""
     import numpy as np
 
-    from mustlink.rounding.assign import kmeans
+    from mustlink.discretize.assign import kmeans
 
     if variant == "ng":
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)

@@ -181,7 +181,8 @@ def score(graph: Any, labels: Any, y: Any, constraints: Any = None) -> Score:
     """
     from sklearn.metrics import adjusted_rand_score, rand_score
 
-    from mustlink.scores import mncut, satisfaction
+    from mustlink.discretize.cuts import mncut
+    from mustlink.discretize.satisfaction import satisfaction
 
     found: Score = {
         "smallest": int(min(Counter(labels.tolist()).values())),

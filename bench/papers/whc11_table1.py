@@ -75,7 +75,7 @@ def layout(seed: int) -> tuple[Any, Any, Any]:
     import numpy as np
 
     import mustlink as ml
-    from mustlink.scores import mncut
+    from mustlink.discretize.cuts import mncut
 
     rng = np.random.default_rng(seed)
     while True:

@@ -14,47 +14,46 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from mustlink.names import ESTIMATORS
+from mustlink.core.names import ESTIMATORS
 
 if TYPE_CHECKING:
+    from mustlink.advice.asking import next_queries, settled
     from mustlink.advice.suggest import Suggestion, suggest
+    from mustlink.clusterers.constrained_ap import ConstrainedAP
+    from mustlink.clusterers.csc_gfhf import CSCGFHF
+    from mustlink.clusterers.csp import CSP
+    from mustlink.clusterers.disim import DISIM
+    from mustlink.clusterers.e2cp import E2CP
+    from mustlink.clusterers.embedding import LLE, LTSA, LaplacianEigenmaps
+    from mustlink.clusterers.fast_ge import FastGE
+    from mustlink.clusterers.ncut import NCut
+    from mustlink.clusterers.spectral_learning import SpectralLearning
+    from mustlink.clusterers.srcp import SRCP
+    from mustlink.clusterers.sskk import SSKK
+    from mustlink.clusterers.sssc import SSSC
+    from mustlink.clusterers.stationary import stationary_labelings, stationary_residual
     from mustlink.constraints import Constraints
-    from mustlink.embedding import LLE, LTSA, LaplacianEigenmaps
+    from mustlink.core.io_entry_points import load, ui
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
-    from mustlink.methods.constrained_ap import ConstrainedAP
-    from mustlink.methods.csc_gfhf import CSCGFHF
-    from mustlink.methods.csp import CSP
-    from mustlink.methods.disim import DISIM
-    from mustlink.methods.e2cp import E2CP
-    from mustlink.methods.fast_ge import FastGE
-    from mustlink.methods.ncut import NCut
-    from mustlink.methods.spectral_learning import SpectralLearning
-    from mustlink.methods.srcp import SRCP
-    from mustlink.methods.sskk import SSKK
-    from mustlink.methods.sssc import SSSC
-    from mustlink.methods.stationary import stationary_labelings, stationary_residual
-    from mustlink.model_file import load
-    from mustlink.model_selection import (
+    from mustlink.neighbors import knn_graph
+    from mustlink.propagation.cluster_kernel import ClusterKernel
+    from mustlink.propagation.generalized import GLP
+    from mustlink.propagation.gfhf import GFHF
+    from mustlink.propagation.green_function import GreenFunction
+    from mustlink.propagation.gwem import GWEM
+    from mustlink.propagation.label_embeddings import LELP, LLELP, LTSALP
+    from mustlink.propagation.llgc import LLGC
+    from mustlink.propagation.lnp import LNP
+    from mustlink.propagation.ncut_propagation import NCutPropagation
+    from mustlink.propagation.poisson import Poisson
+    from mustlink.propagation.tikreg import TikReg
+    from mustlink.segmentation.region_cut import RegionCut
+    from mustlink.segmentation.stroke_cut import StrokeCut
+    from mustlink.selection.cross_validation import (
         ConstraintKFold,
         ConstraintScorer,
         constraint_satisfaction_score,
     )
-    from mustlink.neighbours import knn_graph
-    from mustlink.page import ui
-    from mustlink.pictures.region_cut import RegionCut
-    from mustlink.pictures.stroke_cut import StrokeCut
-    from mustlink.propagate.cluster_kernel import ClusterKernel
-    from mustlink.propagate.generalized import GLP
-    from mustlink.propagate.gfhf import GFHF
-    from mustlink.propagate.green_function import GreenFunction
-    from mustlink.propagate.gwem import GWEM
-    from mustlink.propagate.label_embeddings import LELP, LLELP, LTSALP
-    from mustlink.propagate.llgc import LLGC
-    from mustlink.propagate.lnp import LNP
-    from mustlink.propagate.ncut_propagation import NCutPropagation
-    from mustlink.propagate.poisson import Poisson
-    from mustlink.propagate.tikreg import TikReg
-    from mustlink.queries import next_queries, settled
 
 
 try:
@@ -64,25 +63,25 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 _HOMES = {
     **ESTIMATORS,
-    "stationary_labelings": "mustlink.methods.stationary",
-    "stationary_residual": "mustlink.methods.stationary",
+    "stationary_labelings": "mustlink.clusterers.stationary",
+    "stationary_residual": "mustlink.clusterers.stationary",
     "Suggestion": "mustlink.advice",
     "suggest": "mustlink.advice",
-    "ui": "mustlink.page",
-    "ConstraintKFold": "mustlink.model_selection",
-    "ConstraintScorer": "mustlink.model_selection",
-    "constraint_satisfaction_score": "mustlink.model_selection",
+    "ui": "mustlink.core.io_entry_points",
+    "ConstraintKFold": "mustlink.selection.cross_validation",
+    "ConstraintScorer": "mustlink.selection.cross_validation",
+    "constraint_satisfaction_score": "mustlink.selection.cross_validation",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "bipartite_graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
-    "knn_graph": "mustlink.neighbours",
-    "load": "mustlink.model_file",
-    "next_queries": "mustlink.queries",
-    "settled": "mustlink.queries",
+    "knn_graph": "mustlink.neighbors",
+    "load": "mustlink.core.io_entry_points",
+    "next_queries": "mustlink.advice",
+    "settled": "mustlink.advice",
     "rbf_graph": "mustlink.graph",
-    "RegionCut": "mustlink.pictures.region_cut",
-    "StrokeCut": "mustlink.pictures.stroke_cut",
+    "RegionCut": "mustlink.segmentation.region_cut",
+    "StrokeCut": "mustlink.segmentation.stroke_cut",
 }
 
 __all__ = [

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 
-from mustlink.cost.process_memory import peak_of
+from mustlink.core.process_memory import peak_of
 
 __all__ = [
     "ENDING", "KILL", "OWN_FILE", "can_fork", "end_of", "has_locks", "lock", "resource", "send",

@@ -13,8 +13,8 @@ import mustlink as ml
 from cases import labelled
 from mustlink.advice.columns import has_unlike_columns
 from mustlink.errors import InputError
-from mustlink.preparation.fitted import prepared
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.fitted import prepared
+from mustlink.preprocessing.request import Preparation
 from mustlink_io.hdf5 import writing
 
 K, N = 4, 600

@@ -28,7 +28,7 @@ from mustlink.advice.observations import (
 )
 from mustlink.advice.suggest import SHELL
 from mustlink.errors import InputError
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS

@@ -11,9 +11,9 @@ import oracles
 from mustlink.constraints import links
 from mustlink.constraints.constraints import on_nodes
 from mustlink.constraints.label_groups import DENSE_CORE
+from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
+from mustlink.discretize.split import kept_profile
 from mustlink.errors import InputError
-from mustlink.rounding.split import kept_profile
-from mustlink.scores import kept_by_kind, satisfaction
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 1.0, 3.0])
 

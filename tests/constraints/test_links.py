@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import oracles
 from cases import KINDS, random_constraints, random_graph
+from mustlink.clusterers.spectral_learning import overwritten
 from mustlink.constraints import Constraints
 from mustlink.constraints import label_groups as labels_module
 from mustlink.constraints.links import (
@@ -22,7 +23,6 @@ from mustlink.constraints.links import (
     sum_form,
 )
 from mustlink.graph import Graph
-from mustlink.methods.spectral_learning import overwritten
 
 seeds = st.integers(0, 2**31)
 N = 24

@@ -15,13 +15,13 @@ from cases import random_graph
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import on_nodes
 from mustlink.constraints.links import balanced, cannot_links, must_links, n_links
+from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
+from mustlink.discretize.split import kept_profile
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.rounding.split import kept_profile
-from mustlink.scores import kept_by_kind, satisfaction
 
 seeds = st.integers(0, 2**31)
 

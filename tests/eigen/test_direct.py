@@ -7,14 +7,14 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import random_graph
+from mustlink.context.workspace import Workspace
+from mustlink.core import dense_algebra
 from mustlink.eigen import solver
 from mustlink.eigen.solver import DirectKey, GridsKey, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
 from mustlink.linear import laplacian_solve
 from mustlink.linear.laplacian_solve import DirectInverse
-from mustlink.numeric import dense_algebra
-from mustlink.workspace import Workspace
 
 K = 6
 

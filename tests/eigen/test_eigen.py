@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import oracles
 from cases import planted_graph, random_graph
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested, nested_start
@@ -19,7 +20,6 @@ from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.workspace import Workspace
 
 seeds = st.integers(0, 2**31)
 

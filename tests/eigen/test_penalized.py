@@ -12,6 +12,8 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
+from mustlink.clusterers import informed_clusterer as constrained
+from mustlink.context.workspace import Workspace
 from mustlink.eigen import penalized
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError
@@ -20,9 +22,7 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.penalty_solves import local_solve
-from mustlink.methods import informed_clusterer as constrained
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.workspace import Workspace
 
 GRAPHS = 48  # every number of parts with every kind of constraint and of graph
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import oracles
 from cases import KINDS, random_constraints, random_graph
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.pencil import Pencil, dense_pencil, leading_pencil, shift_invert_pencil
 from mustlink.eigen.problem import Solving
 from mustlink.eigen.solver import smoothest
@@ -14,7 +15,6 @@ from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.workspace import Workspace
 
 FRACTIONS = (-1.0, -0.3, -0.05, 0.05, 0.1, 0.5, 0.9)
 QZ_BELOW = 150  # nodes: QZ takes seconds beyond

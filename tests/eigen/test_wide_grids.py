@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.solver import BASIS_TOL, BasisKey, grids_of, laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.graph.image import image_graph
-from mustlink.workspace import Workspace
 
 
 def network(rng, n=2100, k=4):

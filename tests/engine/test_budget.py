@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 import mustlink as ml
 from cases import blobs, planted_graph, random_graph
-from mustlink.cost import method_cost
-from mustlink.cost.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
-from mustlink.cost.process_memory import PROGRAM, Budget, parse_size, peak_bytes, resident_bytes
+from mustlink.context import method_cost
+from mustlink.context.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
+from mustlink.core.observe import recorded
+from mustlink.core.process_memory import PROGRAM, Budget, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError
 from mustlink.kernels.spmm import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.neighbours import knn_graph
-from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.observe import recorded
+from mustlink.neighbors import knn_graph
+from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagate.prior import bytes_of
+from mustlink.propagation.prior import bytes_of
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats import stream

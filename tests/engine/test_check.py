@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cases
-from mustlink import check, labels
+from mustlink.core import check, labels
 from mustlink.errors import InputError
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import mustlink as ml
-from mustlink.cost.method_cost import Given
-from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
+from mustlink.context.method_cost import Given
+from mustlink.context.stage_cache import Shelf
+from mustlink.core.deadline import NEVER, Deadline, duration_text, parse_duration
+from mustlink.core.observe import Recorder, Unheard
 from mustlink.errors import InputError
 from mustlink.graph.stored import RowBlock
-from mustlink.neighbours import knn_graph
-from mustlink.observe import Recorder, Unheard
-from mustlink.workspace.shelf import Shelf
+from mustlink.neighbors import knn_graph
 from mustlink_io.hdf5.work_folder import WorkFolder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -352,7 +352,7 @@ def test_only_a_shelf_asks_a_keeper():
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_neighbours_that_cannot_wait_are_searched_less_far(monkeypatch):
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     rng = np.random.default_rng(0)
     points = rng.normal(size=(4000, 6)).astype(np.float32)
     recorder = over()

@@ -12,11 +12,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mustlink as ml
 from cases import planted_graph
+from mustlink.clusterers.result_warnings import doubt_of_kept
+from mustlink.core.observe import Recorder, StageRecord
+from mustlink.core.result import Report, feasible_in_words
+from mustlink.discretize.satisfaction import satisfaction
 from mustlink.errors import DoubtfulResultWarning
-from mustlink.methods.doubts import doubt_of_kept
-from mustlink.observe import Recorder, StageRecord
-from mustlink.result import Report, feasible_in_words
-from mustlink.scores import satisfaction
 
 N = 120
 

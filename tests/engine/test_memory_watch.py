@@ -14,13 +14,13 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.cost.method_cost import TOGETHER, Size, eigenvectors, full_problem, propagation
-from mustlink.cost.process_memory import Budget, parse_size, peak_bytes
-from mustlink.deadline import NEVER
+from mustlink.context.method_cost import TOGETHER, Size, eigenvectors, full_problem, propagation
+from mustlink.core.deadline import NEVER
+from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import Budget, parse_size, peak_bytes
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import blocks
 from mustlink.linear.cg import block_cg, by_columns
-from mustlink.observe import Recorder
 from mustlink.space import LocalSpace
 from mustlink_io.commands.cli import run as cli
 

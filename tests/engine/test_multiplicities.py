@@ -16,11 +16,11 @@ from sklearn.metrics import adjusted_rand_score
 import cases
 import mustlink as ml
 import oracles
+from mustlink.clusterers.sskk import SSKK
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
 from mustlink.graph.structure import fold
-from mustlink.methods.sskk import SSKK
-from mustlink.neighbours import knn_graph
+from mustlink.neighbors import knn_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 
@@ -337,7 +337,7 @@ def test_rows_of_weight_zero_are_not_in_the_problem(name):
 
 def test_kmeans_counts_every_node_as_often():
     """Two far groups and a heavy node between: it pulls the centre that it belongs to."""
-    from mustlink.rounding.assign import kmeans
+    from mustlink.discretize.assign import kmeans
     from mustlink.space import LocalSpace
 
     rng = np.random.default_rng(0)

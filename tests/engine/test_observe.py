@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustlink.cost.process_memory import parse_size, peak_bytes
+from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import parse_size, peak_bytes
+from mustlink.core.result import Convergence, Report
 from mustlink.errors import InputError, MustlinkError
-from mustlink.observe import Recorder
-from mustlink.result import Convergence, Report
 
 
 class Spy:

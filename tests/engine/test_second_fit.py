@@ -18,10 +18,10 @@ import pytest
 
 import mustlink as ml
 from cases import planted_graph
+from mustlink.core.observe import Recorder
 from mustlink.eigen.solver import PairsKey
 from mustlink.errors import InputError
-from mustlink.observe import Recorder
-from mustlink.propagate.propagator import Propagator
+from mustlink.propagation.propagator import Propagator
 
 pytestmark = pytest.mark.usefixtures("few_runs")
 

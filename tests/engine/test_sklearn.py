@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import mustlink as ml
+from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph.weights import is_connectivity
-from mustlink.methods.informed_clusterer import ConstrainedSpectral
 
 pytestmark = pytest.mark.usefixtures("few_runs")
 

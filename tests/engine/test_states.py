@@ -23,10 +23,10 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints import Constraints
+from mustlink.core.observe import Silent
 from mustlink.errors import InfeasibleError, InputError
-from mustlink.estimator import GraphEstimator
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph.stored import StoredGraph
-from mustlink.observe import Silent
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import home_alone
 from mustlink_io.ui.node_session import NodeSession

@@ -5,13 +5,13 @@ import pytest
 
 import mustlink as ml
 from cases import random_graph
-from mustlink.cost.method_cost import RESERVE, Size
+from mustlink.context.method_cost import RESERVE, Size
+from mustlink.context.stage_cache import Shelf
+from mustlink.context.workspace import Workspace
+from mustlink.core.observe import Recorder
 from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph.graph import Derived
-from mustlink.observe import Recorder
-from mustlink.workspace import Workspace
-from mustlink.workspace.shelf import Shelf
 
 
 @pytest.fixture

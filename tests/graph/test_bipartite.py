@@ -8,9 +8,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
-from mustlink.workspace import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cases
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.structure import as_sample_weight, fold
-from mustlink.neighbours import knn_graph
-from mustlink.neighbours.points_by_rows import group_equal_rows, prepare
-from mustlink.observe import Recorder
+from mustlink.neighbors import knn_graph
+from mustlink.neighbors.points_by_rows import group_equal_rows, prepare
 
 seeds = st.integers(0, 10**6)
 
@@ -49,7 +49,7 @@ def test_rows_are_numbered_by_first_appearance(seed, n, d, kinds):
 def test_rows_read_by_blocks_are_numbered_alike(monkeypatch):
     X = np.random.default_rng(3).integers(0, 3, (500, 4)).astype(np.float64)
     whole = group_equal_rows(X.astype(np.float32))
-    monkeypatch.setattr("mustlink.neighbours.points_by_rows.BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr("mustlink.neighbors.points_by_rows.BLOCK_BYTES", 1 << 10)
     read = group_equal_rows(prepare(Stored(X), "euclidean"))
     assert_array_equal(read.nodes, whole.nodes)
 
@@ -84,7 +84,7 @@ def test_the_merged_graph_is_the_graph_of_distinct_rows_folded(tmp_path):
 
 def test_rows_are_merged_before_they_are_searched_by_cells(monkeypatch):
     X = np.round(np.random.default_rng(5).normal(size=(3000, 6)) / 3).astype(np.float32)
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     graph = knn_graph(Stored(X), 5, duplicates="merge", random_state=1, memory="8GB")
     assert graph.info["method"] == "cells"
     assert_array_equal(graph.rows, numbered(X))

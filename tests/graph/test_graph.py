@@ -13,17 +13,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import mustlink as ml
 import oracles
-from mustlink.cost import neighbour_graph as sizes
+from mustlink.context import neighbor_cost as sizes
+from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
 from mustlink.graph.image import rgb_to_lab
 from mustlink.graph.structure import component_labels, cuthill_mckee, has_even_degrees
 from mustlink.graph.weights import local_scales, neighbour_affinity
-from mustlink.neighbours import cell_search, knn_graph
-from mustlink.neighbours import exact as exact_module
-from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.exact import drop_own, exact_neighbours
-from mustlink.observe import Recorder
+from mustlink.neighbors import cell_search, knn_graph
+from mustlink.neighbors import exact as exact_module
+from mustlink.neighbors.bridges import bridging_edges
+from mustlink.neighbors.exact import drop_own, exact_neighbours
 from mustlink.operators.laplacian import normalized_laplacian
 
 seeds = st.integers(0, 10**6)
@@ -205,7 +205,7 @@ def test_points_of_many_columns_are_compared_by_few_rows(monkeypatch):
 
 @pytest.mark.slow  # pynndescent compiles for 45 s
 def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     first, again = (
         knn_graph(X, 10, random_state=5, n_jobs=jobs, search="descent") for jobs in (1, 2)
@@ -229,7 +229,7 @@ def test_descent_of_few_points_compares_all_pairs():
 def test_brute_does_not_import_the_compiler():
     code = (
         "import sys, numpy as np\n"
-        "from mustlink.neighbours import knn_graph\n"
+        "from mustlink.neighbors import knn_graph\n"
         "knn_graph(np.random.default_rng(0).random((300, 3)), 5)\n"
         "assert 'numba' not in sys.modules\n"
     )
@@ -237,7 +237,7 @@ def test_brute_does_not_import_the_compiler():
 
 
 def test_many_points_are_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     recorder = Recorder()
     first = knn_graph(X, 10, random_state=5, n_jobs=1, observer=recorder)
@@ -260,7 +260,7 @@ def test_many_points_are_the_same_for_any_number_of_threads(monkeypatch):
 
 def test_low_recall_is_said(monkeypatch):
     monkeypatch.setattr(cell_search, "_recall", lambda *_: 0.5)
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     recorder = Recorder()
     g = knn_graph(np.random.default_rng(0).random((4500, 6)), 5, observer=recorder)
     assert g.info["recall"] == 0.5
@@ -322,8 +322,8 @@ def test_bridges_are_a_shortest_tree(seed, n, count):
 
 
 def test_sampled_bridges_join_everything(monkeypatch):
-    monkeypatch.setattr("mustlink.neighbours.bridges._WORK", 1e7)
-    monkeypatch.setattr("mustlink.neighbours.bridges._QUERIES", 60)
+    monkeypatch.setattr("mustlink.neighbors.bridges._WORK", 1e7)
+    monkeypatch.setattr("mustlink.neighbors.bridges._QUERIES", 60)
     X, labels = cases.blobs(np.random.default_rng(4), 4000, 12, d=3, separation=20.0)
     pairs, lengths = bridging_edges(X, labels, np.random.default_rng(0))
     assert len(pairs) == 11

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 import mustlink as ml
-from mustlink.deadline import Deadline
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.several import _area, judged_weights, on_same_nodes, sum_of, walks_between
-from mustlink.observe import Recorder
 
 CLASSES = np.repeat([0, 1, 2], 40)
 CLUSTERERS = (ml.NCut, ml.CSP, ml.SSSC, ml.SpectralLearning, ml.SRCP, ml.SSKK, ml.CSCGFHF)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph
-from mustlink.cost.method_cost import Given
+from mustlink.context.method_cost import Given
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph, random_graph
-from mustlink.cost.method_cost import Given, StoredCost
+from mustlink.context.method_cost import Given, StoredCost
 from mustlink.errors import InputError
 from mustlink_io import formats, open_graph
 from mustlink_io.commands.cli import run as cli

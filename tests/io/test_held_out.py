@@ -7,9 +7,9 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, sample_bytes
-from mustlink.deadline import Deadline
-from mustlink.observe import Recorder
+from mustlink.context.method_cost import SPREAD_DENSE_BELOW, sample_bytes
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import planning, run
 

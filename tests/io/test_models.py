@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import InputError
-from mustlink.preparation.fitted import Fitted
+from mustlink.preprocessing.fitted import Fitted
 from mustlink_io.commands import cli
 from mustlink_io.formats import stream
 from mustlink_io.hdf5 import store

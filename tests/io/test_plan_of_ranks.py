@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mustlink.cost.method_cost import rank_stages
+from mustlink.context.method_cost import rank_stages
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing
 

@@ -8,7 +8,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
+from mustlink.context.method_cost import Cost, Given, StoredCost, home_for
 from mustlink.errors import InputError
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content

@@ -13,9 +13,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-from mustlink.cost.method_cost import Given, Home
+from mustlink.context.method_cost import Given, Home
 from mustlink.graph import StoredGraph
-from mustlink.neighbours import stored_knn
+from mustlink.neighbors import stored_knn
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning
 

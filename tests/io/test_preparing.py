@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mustlink as ml
-from mustlink.preparation.fitted import Fitted, PreparedRows
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.fitted import Fitted, PreparedRows
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.batch import arguments, jobs_file
 from mustlink_io.commands import cli

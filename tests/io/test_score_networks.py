@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
+from mustlink.discretize.cuts import network_scores
 from mustlink.graph import Graph
-from mustlink.scores import network_scores
 from mustlink_io.jobs.score import clusters_by_leiden
 
 igraph = pytest.importorskip("igraph")

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from cases import planted_graph
-from mustlink.cost.method_cost import Given, StoredCost
+from mustlink.context.method_cost import Given, StoredCost
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing

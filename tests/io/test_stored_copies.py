@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from mustlink.core.observe import Silent
 from mustlink.errors import InputError
-from mustlink.observe import Silent
 from mustlink_io import formats
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.graph import GraphJob

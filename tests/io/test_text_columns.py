@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mustlink.errors import InputError
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.jobs.on_disk import shape_of
 

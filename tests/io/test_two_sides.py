@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-from mustlink.cost.method_cost import Size
+from mustlink.context.method_cost import Size
+from mustlink.discretize.cuts import network_scores
 from mustlink.errors import InputError
-from mustlink.scores import network_scores
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import writing

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cases import blobs
-from mustlink.deadline import NEVER, Deadline
-from mustlink.neighbours.stored_knn import kept_rows
-from mustlink.observe import Recorder, Unheard
-from mustlink.workspace.shelf import Shelf, digest, in_c_order
+from mustlink.context.stage_cache import Shelf, digest, in_c_order
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.observe import Recorder, Unheard
+from mustlink.neighbors.stored_knn import kept_rows
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import model_tree, work_folder
 from mustlink_io.jobs import run as running

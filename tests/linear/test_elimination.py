@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from degenerate import GRAPHS, chain, random_graph, spread
+from mustlink.core import dense_algebra
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
 from mustlink.kernels.elimination import eliminate
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, by_elimination
 from mustlink.linear.laplacian_solve import solve_laplacian
-from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import normalized_laplacian
 from oracles.elimination import harmonic_by_elimination
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustlink.deadline import Deadline
+from mustlink.core.deadline import Deadline
+from mustlink.core.stopping import Stagnation
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import LEAST, WINDOW, block_cg, towards
-from mustlink.stopping import Stagnation
 
 
 def ticking(steps):

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from cases import KINDS, random_constraints, random_graph
+from mustlink.clusterers.adjusted_graph import Adjustment
+from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.kernels.diffused_columns import adjust, diffused_columns, workspace
 from mustlink.lyapunov import equation, filters, sources
@@ -26,8 +28,6 @@ from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import MemoryRows
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
-from mustlink.methods.adjusted_graph import Adjustment
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.sparse_operator import Edges
 

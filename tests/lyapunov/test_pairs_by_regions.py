@@ -6,7 +6,9 @@ import scipy.linalg as la
 import scipy.sparse as sp
 
 from cases import random_graph
+from mustlink.clusterers.propagated_constraints import placed_sources
 from mustlink.constraints import Constraints
+from mustlink.core.observe import Recorder
 from mustlink.eigen.disk_work import StoredWork
 from mustlink.graph import Graph
 from mustlink.graph.row_buckets import EntryRuns
@@ -15,8 +17,6 @@ from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import StoredRows
 from mustlink.lyapunov.sources import sources_of
-from mustlink.methods.propagated_constraints import placed_sources
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from on_disk import stored
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.constraints import Constraints
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.linear.approximate_cholesky import by_elimination
@@ -18,7 +19,6 @@ from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import ConstraintOperator, constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import LocalSpace
-from mustlink.workspace import Workspace
 
 seeds = st.integers(0, 2**31)
 shapes = st.tuples(st.integers(12, 40), st.integers(1, 4), st.integers(0, 3), seeds)

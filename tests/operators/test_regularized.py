@@ -5,6 +5,7 @@ import pytest
 
 import oracles
 from cases import planted_graph, random_graph
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.chebyshev import best_pairs, chebyshev
 from mustlink.eigen.plain_solve import choose
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
@@ -12,7 +13,6 @@ from mustlink.graph import Graph
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.workspace import Workspace
 
 
 def one_of_many(seed):

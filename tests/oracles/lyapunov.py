@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
-from mustlink.rounding.assign import kmeans
+from mustlink.discretize.assign import kmeans
 from oracles.constraints import acting, links
 from oracles.operators import laplacian
 

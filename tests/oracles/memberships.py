@@ -6,7 +6,7 @@ import numpy as np
 
 
 def memberships(graph, labels, X, k, alpha, beta):
-    """p (n, K) of `mustlink.rounding.memberships`."""
+    """p (n, K) of `mustlink.discretize.memberships`."""
     W, n = graph.affinity.toarray(), labels.size
     C = np.ones(n) if graph.weights is None else graph.weights
     there = labels >= 0

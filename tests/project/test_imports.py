@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 # The engine's doors to files, to the page and to the terminal, opened when they are used.
 DOORS = {
     ("mustlink.__main__", "mustlink_io.commands.cli"),
-    ("mustlink.model_file", "mustlink_io.jobs.models"),
-    ("mustlink.page", "mustlink_io.ui.opening"),
+    ("mustlink.core.io_entry_points", "mustlink_io.jobs.models"),
+    ("mustlink.core.io_entry_points", "mustlink_io.ui.opening"),
 }
 
 

@@ -94,7 +94,7 @@ def test_importing_costs_nothing_that_is_not_needed():
         "pynndescent",
         "pyamg",
         "h5py",
-        "mustlink.methods.srcp",
+        "mustlink.clusterers.srcp",
         "mustlink.lyapunov",
     )
     code = (

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 import mustlink as ml
 from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, graph, told
+from mustlink.clusterers.clusterer import fit_at
 from mustlink.eigen.rank_work import RankWork, world
-from mustlink.methods.clusterer import fit_at
-from mustlink.propagate import propagator
+from mustlink.propagation import propagator
 
 warnings.simplefilter("ignore")
 ranks, found = world(), {}

@@ -8,7 +8,7 @@ from graphs import graphs
 from spreading import BELIEVED, WAYS, labels, prior, spread_by
 
 from mustlink.eigen.rank_work import RankWork, world
-from mustlink.propagate.propagator import fit_at
+from mustlink.propagation.propagator import fit_at
 
 warnings.simplefilter("ignore")
 ranks, found = world(), {}

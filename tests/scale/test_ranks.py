@@ -24,6 +24,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import oracles
 from mustlink import E2CP, SRCP, NCut
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import normals
@@ -32,7 +33,6 @@ from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import Dots, Gram, GroupSums
-from mustlink.workspace import Workspace
 from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")

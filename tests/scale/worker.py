@@ -18,6 +18,8 @@ from graphs import (
 )
 
 from mustlink import CSP, E2CP, SRCP
+from mustlink.clusterers.clusterer import fit_at
+from mustlink.clusterers.ncut import Cuts
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
@@ -26,8 +28,6 @@ from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
-from mustlink.methods.clusterer import fit_at
-from mustlink.methods.ncut import Cuts
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
 

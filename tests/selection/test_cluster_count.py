@@ -9,11 +9,12 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
-from mustlink.cost.process_memory import PROGRAM
-from mustlink.deadline import Deadline
+from mustlink.context.workspace import Workspace
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import PROGRAM
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.observe import Recorder
 from mustlink.selection.cluster_count import (
     MOST,
     count_clusters,
@@ -21,7 +22,6 @@ from mustlink.selection.cluster_count import (
     eigengaps,
     is_counted_as_network,
 )
-from mustlink.workspace import Workspace
 
 KINDS = ("NCut", "CSP", "SSSC", "SpectralLearning", "SRCP", "SSKK")
 

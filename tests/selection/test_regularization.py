@@ -9,9 +9,8 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
+from mustlink.discretize.cuts import ClusterSums, information, mncut
 from mustlink.errors import InputError
-from mustlink.scores import mncut
-from mustlink.scores.cuts import ClusterSums, information
 
 
 def hung(rng, n=1500, k=3, trees=0.4):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from mustlink.cost.method_cost import Size
-from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
+from mustlink.context.method_cost import Size
+from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
 from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import Formulation, Request

@@ -8,19 +8,11 @@ from hypothesis import strategies as st
 
 import oracles
 from mustlink.constraints import Constraints
+from mustlink.discretize.cuts import cluster_cuts, conductances, e_of, mncut, network_scores
+from mustlink.discretize.satisfaction import broken_pairs, kept_by_kind, satisfaction, stray_labels
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels import loops
-from mustlink.scores import (
-    broken_pairs,
-    conductances,
-    kept_by_kind,
-    mncut,
-    network_scores,
-    satisfaction,
-    stray_labels,
-)
-from mustlink.scores.cuts import cluster_cuts, e_of
 
 seeds = st.integers(0, 2**31)
 

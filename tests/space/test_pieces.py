@@ -9,7 +9,10 @@ import scipy.sparse as sp
 
 import oracles
 from cases import planted_graph, random_constraints, random_graph
+from mustlink.clusterers.csp import ConstrainedCut
 from mustlink.constraints import Constraints
+from mustlink.discretize import assign as assign_module
+from mustlink.discretize.assign import assign
 from mustlink.eigen import smooth_subspace
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
@@ -27,11 +30,8 @@ from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_of
-from mustlink.methods.csp import ConstrainedCut
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.rounding import assign as assign_module
-from mustlink.rounding.assign import assign
 from mustlink.space import LocalSpace
 from split_operators import SplitGrids, SplitLaplacian, SplitMatrix
 from split_space import SplitSpace, division, gather, scatter

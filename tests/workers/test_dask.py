@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mustlink.cost.neighbour_graph import cell_layout
-from mustlink.neighbours.cell_search import cell_lists
-from mustlink.neighbours.points_by_rows import prepare
+from mustlink.context.neighbor_cost import cell_layout
+from mustlink.neighbors.cell_search import cell_lists
+from mustlink.neighbors.points_by_rows import prepare
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
 from mustlink_io.workers import dask_cluster
@@ -86,7 +86,7 @@ def test_a_scheduler_that_ends_is_one_line(points, capsys, monkeypatch):
             done.set_exception(CancelledError())
             return done
 
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(Gone()))
     assert cli.run(["graph", str(points), "-o", str(points.parent / "g.h5"), "--quiet"]) == 1
     err = capsys.readouterr().err.strip()
@@ -108,7 +108,7 @@ def test_without_dask_one_line_says_what_to_install(points, capsys, monkeypatch,
 
 def test_nothing_imports_dask_before_it_is_asked_for():
     program = (
-        "import sys, mustlink, mustlink_io.commands.cli, mustlink.neighbours.tasks;"
+        "import sys, mustlink, mustlink_io.commands.cli, mustlink.neighbors.tasks;"
         "print([m for m in ('dask', 'distributed') if m in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -116,7 +116,7 @@ def test_nothing_imports_dask_before_it_is_asked_for():
 
 
 def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatch):
-    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     with h5py.File(points) as file:
         kinds = np.clip(np.round(file["points"][:].mean(axis=1) / 4), 0, 2).astype(int)
     known = np.where(np.arange(6000) % 300 == 0, kinds, -1)

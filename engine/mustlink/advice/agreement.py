@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from mustlink.advice.observations import Coordinates, Floats, Known, are_counts, take
 from mustlink.constraints import Constraints
-from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.neighbors.points_by_rows import is_rows
 
 _COMPARED = 1000  # labelled nodes, or pairs, that are looked at
 _LEAST_PAIRS = 5  # of each sign

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mustlink.advice.observations import RUN, Floats, is_square, readable, some_rows, take
-from mustlink.check import as_random_state
-from mustlink.cost.method_cost import sample_rows
+from mustlink.context.method_cost import sample_rows
+from mustlink.core.check import as_random_state
+from mustlink.core.labels import as_labels, encoded
+from mustlink.core.observe import Unheard
+from mustlink.discretize.assign import dealt, seeded_kmeans
 from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
-from mustlink.labels import as_labels, encoded
-from mustlink.neighbours import knn_graph
-from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.observe import Unheard
-from mustlink.propagate.propagator import Propagator
-from mustlink.rounding.assign import dealt, seeded_kmeans
+from mustlink.neighbors import knn_graph
+from mustlink.neighbors.points_by_rows import is_rows
+from mustlink.propagation.propagator import Propagator
 
 Ints = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mustlink.advice.observations import Seen, are_counts
-from mustlink.preparation.request import column_title
+from mustlink.preprocessing.request import column_title
 from mustlink.selection.cluster_count import enough_pairs
 
 _TINY = 50  # nodes

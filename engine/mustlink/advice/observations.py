@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_points
+from mustlink.context.workspace import Workspace
+from mustlink.core.check import as_points
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.preparation.fitted import prepared
-from mustlink.preparation.request import Preparation
+from mustlink.neighbors.points_by_rows import is_rows
+from mustlink.preprocessing.fitted import prepared
+from mustlink.preprocessing.request import Preparation
 from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
-from mustlink.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -31,22 +31,22 @@ from mustlink.advice.observations import (
     take,
 )
 from mustlink.advice.rules import applied
-from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Given, Size, home_for
-from mustlink.cost.neighbour_graph import SYMMETRIC, knn_plan
-from mustlink.cost.process_memory import parse_size, size_text
+from mustlink.context.method_cost import Given, Size, home_for
+from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan
+from mustlink.core.check import as_integer, as_random_state, check_n_clusters
+from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
+from mustlink.core.names import estimator_of
+from mustlink.core.observe import Observer, Recorder, recorded
+from mustlink.core.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.forms import unwrapped
 from mustlink.kernels.threads import threads
-from mustlink.labels import as_labels, encoded, refuse_row_numbers
-from mustlink.names import estimator_of
-from mustlink.neighbours import knn_graph
-from mustlink.observe import Observer, Recorder, recorded
-from mustlink.preparation.fitted import PreparedRows, prepared
-from mustlink.preparation.request import Preparation
-from mustlink.preparation.survey import without
+from mustlink.neighbors import knn_graph
+from mustlink.preprocessing.fitted import PreparedRows, prepared
+from mustlink.preprocessing.request import Preparation
+from mustlink.preprocessing.survey import without
 from mustlink.selection.cluster_count import enough_pairs
 
 _NEIGHBORS = 15

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import check_number
 from mustlink.constraints.closure import close
 from mustlink.constraints.given import Given
 from mustlink.constraints.label_groups import Core, SoftLabels, check_labels, labels_factor
@@ -22,8 +21,9 @@ from mustlink.constraints.pairs import (
     check_pairs,
     pairs_matrix,
 )
+from mustlink.core.check import check_number
+from mustlink.core.labels import labels_of_nodes
 from mustlink.errors import InputError
-from mustlink.labels import labels_of_nodes
 
 DENSE_LIMIT = 20_000
 

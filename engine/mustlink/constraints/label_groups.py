@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import numeric_array
+from mustlink.core.check import numeric_array
+from mustlink.core.labels import as_labels, encoded
 from mustlink.errors import InputError
-from mustlink.labels import as_labels, encoded
 
 Ints = NDArray[np.int64]
 Core = NDArray[np.float64] | sp.csr_matrix

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, eigsh, splu
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence, EigenResult
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.result import Convergence, EigenResult
 
 Vector = NDArray[np.float64]
 

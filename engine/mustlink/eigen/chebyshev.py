@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 from mustlink.eigen.ritz import CUTS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
 from mustlink.operators.protocol import Laplacian
-from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Gram, Small, Space, reused
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _DEGREE = 16
 # A filter may lift the smoothest vector above the roughest so many times: beyond, what is left of

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mustlink.context.workspace import Workspace
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import grids_of, laplacian_of, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph.graph import Key
 from mustlink.linear.laplacian_solve import FEW, DeflatedPolynomial, Smooth, usual_preconditioner
 from mustlink.operators.protocol import Preconditioner
-from mustlink.workspace import Workspace
 
 _MANY = 200_000  # nodes from which vectors are worth their time
 _VECTORS = 24  # as many as questions are chosen by

@@ -17,8 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
-from mustlink.cost.process_memory import give_back
+from mustlink.context.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
+from mustlink.context.stage_cache import Keeper, Shelf
+from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import give_back
+from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.plain_solve import (
@@ -34,15 +37,12 @@ from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph, Survey, block_of_rows, survey
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
-from mustlink.observe import Recorder
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.stored_laplacian import StoredLaplacian
-from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
-from mustlink.workspace.shelf import Keeper, Shelf
 
 Array = NDArray[Any]
 Value = TypeVar("Value")

@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.context.workspace import Workspace
+from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.nested_iteration import nested
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
@@ -27,8 +29,6 @@ from mustlink.eigen.solver import (
 )
 from mustlink.graph.graph import Graph
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.result import Convergence, EigenResult
-from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 FEWEST = 20_000  # nodes below which vectors are found anew: that is quick, and sharp

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
 from mustlink.operators.protocol import Preconditioner
-from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space, reused
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _WINDOW, _FACTOR = 80, 0.9  # see `Stagnation`; pauses of up to 44 steps were measured
 _SHORTEST = 1e-30  # largest entry of a column, whose square is sound in single precision too

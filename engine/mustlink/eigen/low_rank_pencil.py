@@ -21,14 +21,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.core import dense_algebra
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence
+from mustlink.core.stopping import STAGNATED, TIME_LIMIT
 from mustlink.eigen.ritz import CUTS, whitening
 from mustlink.linear.laplacian_solve import Inverse
-from mustlink.numeric import dense_algebra
 from mustlink.operators.protocol import Laplacian
-from mustlink.result import Convergence
 from mustlink.space import Block, Gram, GroupSums, Small
-from mustlink.stopping import STAGNATED, TIME_LIMIT
 
 Floats = NDArray[np.float64]
 _SINGULAR = 1e-10  # share of ‖Φ̄‖ below which a singular value of ZᵀΦ̄ is zero

@@ -10,6 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.context.workspace import Workspace
+from mustlink.core.observe import Recorder
+from mustlink.core.result import EigenResult
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import LaplacianKey, grids_of, laplacian_of, smallest_pairs, smoothest
@@ -18,13 +21,10 @@ from mustlink.graph.graph import Graph
 from mustlink.graph.structure import GraphLook, fold
 from mustlink.linear.laplacian_solve import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
-from mustlink.result import EigenResult
 from mustlink.space import LocalSpace
 from mustlink.space.verbs import Ints
-from mustlink.workspace import Workspace
 
 Array = NDArray[Any]
 Value = TypeVar("Value")

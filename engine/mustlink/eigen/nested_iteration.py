@@ -12,13 +12,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.core import dense_algebra
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
-from mustlink.numeric import dense_algebra
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Laplacian, Preconditioner
-from mustlink.result import EigenResult
 from mustlink.space import Block, Small, Space, Vector
 
 _SMOOTHINGS = 4

@@ -19,6 +19,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints.links import NodeMatrix
+from mustlink.context.workspace import Workspace
+from mustlink.core import dense_algebra
+from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import Grids, guard, nested_start
 from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
@@ -30,12 +33,9 @@ from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
 from mustlink.linear.penalty_solves import LinkedCycle, local_solve
-from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, LocalSpace, Space, Vector
-from mustlink.workspace import Workspace
 
 _SOLVERS = ("auto", "dense", "lobpcg")
 

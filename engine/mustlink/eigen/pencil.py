@@ -26,7 +26,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.context.workspace import Workspace
+from mustlink.core import dense_algebra
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence
 from mustlink.eigen.arpack import (
     OutOfTimeError,
     as_operator,
@@ -46,11 +49,8 @@ from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.result import Convergence
 from mustlink.space import Block, Dots, Gram
-from mustlink.workspace import Workspace
 
 _SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
 Floats = NDArray[np.float64]

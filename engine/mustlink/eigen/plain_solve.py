@@ -9,20 +9,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import Deadline
+from mustlink.context.workspace import SolutionKey
+from mustlink.core import dense_algebra
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Recorder
+from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.stopping import STAGNATED, TIME_LIMIT
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import Grids, guard, nested
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.numeric import dense_algebra
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian
-from mustlink.result import Convergence, EigenResult
 from mustlink.space import reused
-from mustlink.stopping import STAGNATED, TIME_LIMIT
-from mustlink.workspace.workspace import SolutionKey
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil

@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.context.workspace import Workspace
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.result import Convergence
 from mustlink.space import Block
-from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.process_memory import peak_bytes
+from mustlink.core.observe import Observer, Recorder
+from mustlink.core.process_memory import peak_bytes
+from mustlink.core.result import EigenResult
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import (
     asked_tolerance,
@@ -28,11 +30,9 @@ from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
-from mustlink.result import EigenResult
 from mustlink.space import GroupSums
 from mustlink.space.ranks import Ranks, RankSpace
 from mustlink.space.verbs import Ints

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.numeric import dense_algebra
+from mustlink.core import dense_algebra
 from mustlink.space import Block, Dots, Gram, Small, Space
 
 Map = Callable[[Block], Block]

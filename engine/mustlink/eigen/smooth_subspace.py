@@ -16,13 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core import dense_algebra
+from mustlink.core.result import EigenResult
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.wide_spectrum import ROUNDING
-from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Laplacian
-from mustlink.result import EigenResult
 from mustlink.space import Block, GroupSums, LocalSpace, Small, Space
 
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0

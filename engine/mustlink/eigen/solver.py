@@ -9,6 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.context.workspace import SolutionKey, Workspace
+from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import (
@@ -26,10 +29,6 @@ from mustlink.linear.laplacian_solve import FEW, DirectInverse
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
-from mustlink.result import Convergence, EigenResult
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
-from mustlink.workspace import Workspace
-from mustlink.workspace.workspace import SolutionKey
 
 BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mustlink.numeric import dense_algebra
+from mustlink.core import dense_algebra
 from mustlink.operators.laplacian import Block
 
 Floats = NDArray[np.float64]

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.context.workspace import RegularizedKey, of_regularized, remember
+from mustlink.core.observe import Recorder
+from mustlink.core.result import EigenResult
 from mustlink.eigen.nested_iteration import Grids
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.structure import GraphLook
-from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian, Preconditioner
-from mustlink.result import EigenResult
 from mustlink.space import Block, Small, Space, Vector
 from mustlink.space.verbs import Ints
-from mustlink.workspace.workspace import RegularizedKey, of_regularized, remember
 
 Value = TypeVar("Value")
 MEMORY, DISK, RANKS = "memory", "disk", "ranks"

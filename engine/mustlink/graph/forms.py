@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_csr, positive
+from mustlink.core.check import as_csr, positive
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph, within_range
 from mustlink.graph.stored import StoredGraph

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_affinity, as_csr, positive
+from mustlink.core.check import as_affinity, as_csr, positive
 from mustlink.errors import InputError
 from mustlink.graph.structure import GraphLook, component_labels, fold
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_integer, check_choice, check_positive, numeric_array
+from mustlink.core.check import as_integer, check_choice, check_positive, numeric_array
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.weights import neighbour_affinity

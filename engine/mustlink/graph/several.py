@@ -30,14 +30,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import numeric_array
 from mustlink.constraints import Constraints
 from mustlink.constraints.pairs import Floats, Ints, upper_entries
+from mustlink.core.check import numeric_array
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.forms import unwrapped
 from mustlink.graph.graph import Graph
 from mustlink.graph.structure import fold
-from mustlink.observe import Recorder
 
 WORDS = ("auto", "equal")
 _MORE = 8  # times the entries of a graph that it may have where its equal rows are apart

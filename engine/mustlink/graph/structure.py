@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
-from mustlink.check import numeric_array
+from mustlink.core.check import numeric_array
 from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]

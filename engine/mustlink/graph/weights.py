@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_points, check_positive
+from mustlink.core.check import as_points, check_positive
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 

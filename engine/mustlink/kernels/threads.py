@@ -8,7 +8,7 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-from mustlink.check import check_n_jobs
+from mustlink.core.check import check_n_jobs
 
 
 @contextmanager

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import ELIMINATED
-from mustlink.deadline import NEVER, Deadline
+from mustlink.context.method_cost import ELIMINATED
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
 from mustlink.errors import NumericalError
 from mustlink.kernels.elimination import eliminate, grounded_product, substitute
 from mustlink.linear.cg import Advance, Map, block_cg, by_columns, silent
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.result import Convergence
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
 
 EXACT = 1e-14  # correction below which an answer is as exact as doubles are
 _ROUNDS = 12

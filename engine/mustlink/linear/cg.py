@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import TOGETHER
-from mustlink.deadline import NEVER, Deadline
+from mustlink.context.method_cost import TOGETHER
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 from mustlink.operators.protocol import Preconditioner
-from mustlink.result import Convergence
 from mustlink.space import Block, LocalSpace, Space
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 Map = Callable[[Block], Block]
 Advance = Callable[[float], None]

@@ -21,20 +21,20 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 
-from mustlink.cost.method_cost import ELIMINATED, TOGETHER, factor_bytes
-from mustlink.cost.process_memory import Budget
-from mustlink.deadline import NEVER, Deadline
+from mustlink.context.method_cost import ELIMINATED, TOGETHER, factor_bytes
+from mustlink.core import dense_algebra
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.process_memory import Budget
+from mustlink.core.result import Convergence
+from mustlink.core.stopping import STAGNATED
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.linear.approximate_cholesky import EXACT, by_elimination
 from mustlink.linear.cg import Advance, Map, by_columns, cg_by_columns, silent
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, polynomial
-from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
-from mustlink.result import Convergence
 from mustlink.space import LocalSpace
-from mustlink.stopping import STAGNATED
 
 _PATIENCE = 60  # steps of conjugate gradients until the preconditioner is changed
 _COLUMNS = 16  # of rough solves at a time: five blocks of that many columns are in memory

@@ -25,9 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core import dense_algebra
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
-from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.check import as_integer, check_choice
+from mustlink.core.check import as_integer, check_choice
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.lyapunov.diffusion import Diffusion
 from mustlink.lyapunov.equation import LyapunovProblem, Problem, solve_dense
@@ -16,7 +17,6 @@ from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowR
 from mustlink.lyapunov.krylov import solve_batches
 from mustlink.lyapunov.pair_propagation import Asked, choose
 from mustlink.lyapunov.regions import MemoryRows
-from mustlink.observe import Recorder
 
 Ints = NDArray[np.int64]
 _COLUMNS = 256  # of F written out at once

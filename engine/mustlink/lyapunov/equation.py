@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mustlink.core import dense_algebra
 from mustlink.lyapunov.fields import DenseField, Field
 from mustlink.lyapunov.sources import Sources
-from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 
 _COLUMNS = 256  # unit vectors or probes treated at once

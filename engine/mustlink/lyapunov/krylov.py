@@ -26,16 +26,16 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
-from mustlink.check import as_integer, check_positive
-from mustlink.deadline import NEVER, Deadline
+from mustlink.core import dense_algebra
+from mustlink.core.check import as_integer, check_positive
+from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.result import Convergence
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.fields import LowRankField
 from mustlink.lyapunov.sources import Part, parts
-from mustlink.numeric import dense_algebra
-from mustlink.result import Convergence
 from mustlink.space import Block, Gram, Series, Small
-from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _COLUMNS = 256  # rank of a part when memory sets no limit
 _ONE_PASS = 24  # blocks: as many are kept, so that they need not be computed again

@@ -16,7 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, region_bytes
+from mustlink.context.method_cost import SPREAD_DENSE_BELOW, region_bytes
+from mustlink.core.observe import Recorder
+from mustlink.core.result import Convergence
+from mustlink.core.stopping import TIME_LIMIT
 from mustlink.errors import InputError
 from mustlink.linear.cg import Advance, silent, towards
 from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of
@@ -33,10 +36,7 @@ from mustlink.lyapunov.fields import (
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, Region, Said
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
-from mustlink.observe import Recorder
 from mustlink.operators.sparse_operator import Edges
-from mustlink.result import Convergence
-from mustlink.stopping import TIME_LIMIT
 
 SOLVERS = ("auto", "dense", "diffusion", "krylov")
 MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise

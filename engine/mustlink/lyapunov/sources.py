@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import capped_links
-from mustlink.numeric import dense_algebra
+from mustlink.core import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.sparse_operator import Edges
 

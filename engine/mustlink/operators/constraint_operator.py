@@ -18,9 +18,9 @@ from mustlink.constraints.links import (
     cannot_links,
     must_links,
 )
+from mustlink.core import dense_algebra
 from mustlink.errors import NumericalError
 from mustlink.kernels.kernel_kmeans import Penalized
-from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.space import Block, Small, Space

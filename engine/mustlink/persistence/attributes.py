@@ -12,18 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import is_valid_linkage
 
+from mustlink.clusterers.adjusted_graph import Adjustment
+from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.constraints import Constraints
+from mustlink.core.result import Report
 from mustlink.errors import InputError
-from mustlink.estimator import GraphEstimator
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
-from mustlink.methods.adjusted_graph import Adjustment
-from mustlink.methods.clusterer import GraphClusterer
-from mustlink.preparation.fitted import Fitted
-from mustlink.propagate.held_out import AnswerCalibration
-from mustlink.propagate.prior import GivenPrior, Prior
-from mustlink.result import Report
+from mustlink.preprocessing.fitted import Fitted
+from mustlink.propagation.held_out import AnswerCalibration
+from mustlink.propagation.prior import GivenPrior, Prior
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import Choice
 

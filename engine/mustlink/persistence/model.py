@@ -12,34 +12,33 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import as_affinity, as_points
+from mustlink.clusterers.adjusted_graph import Adjustment
 from mustlink.constraints import Constraints
 from mustlink.constraints.given import Given
 from mustlink.constraints.label_groups import SoftLabels
+from mustlink.context.stage_cache import digest
+from mustlink.context.workspace import RegularizedKey, Workspace
+from mustlink.core.check import as_affinity, as_points
+from mustlink.core.observe import StageRecord
+from mustlink.core.result import Convergence, EigenResult, Report
+from mustlink.core.state import found_by_fit
+from mustlink.discretize.memberships import Trust
+from mustlink.discretize.merge_tree import Hierarchy
+from mustlink.discretize.reliability import Reliability
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import GraphEstimator
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.graph import Derived
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
-from mustlink.methods.adjusted_graph import Adjustment
-from mustlink.observe import StageRecord
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
-from mustlink.preparation.fitted import Fitted
-from mustlink.propagate.held_out import AnswerCalibration
-from mustlink.propagate.prior import GivenPrior
-from mustlink.result import Convergence, EigenResult, Report
-from mustlink.rounding.memberships import Trust
-from mustlink.rounding.merge_tree import Hierarchy
-from mustlink.scores.reliability import Reliability
+from mustlink.preprocessing.fitted import Fitted
+from mustlink.propagation.held_out import AnswerCalibration
+from mustlink.propagation.prior import GivenPrior
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import Choice
-from mustlink.state import found_by_fit
-from mustlink.workspace import Workspace
-from mustlink.workspace.shelf import digest
-from mustlink.workspace.workspace import RegularizedKey
 
 _BASIS = ("whole", "values", "residuals", "n_ties")
 VERSION = 1  # raised when a tree is written that an older reader would take wrongly

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mustlink.constraints import Constraints
+from mustlink.discretize.memberships import Evidence, Trust, own_share, softened
+from mustlink.discretize.reliability import Reliability
 from mustlink.graph import Graph
-from mustlink.rounding.memberships import Evidence, Trust, own_share, softened
-from mustlink.scores.reliability import Reliability
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

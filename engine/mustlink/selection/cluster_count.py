@@ -15,19 +15,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import MOST_COUNTED, Size, eigenvectors
+from mustlink.context.method_cost import MOST_COUNTED, Size, eigenvectors
+from mustlink.context.workspace import Workspace
+from mustlink.core.stopping import TIME_LIMIT
+from mustlink.discretize.assign import kmeans, transform
+from mustlink.discretize.cuts import network_scores
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.graph import Key
 from mustlink.graph.structure import has_even_degrees
 from mustlink.operators.laplacian import Block
-from mustlink.rounding.assign import kmeans, transform
-from mustlink.scores import network_scores
 from mustlink.selection.held_out import sampled_rows
 from mustlink.space import LocalSpace
-from mustlink.stopping import TIME_LIMIT
-from mustlink.workspace import Workspace
 
 _PART = 0.01  # share of the nodes from which a component is no crumb
 # Gaps, and steps. Of one piece (intervals, rings, rolls, squares, cubes, spheres, clouds; 80 to

@@ -14,23 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Size, eigenvectors
-from mustlink.cost.rates import smooth_seconds
+from mustlink.context.method_cost import Size, eigenvectors
+from mustlink.context.rates import smooth_seconds
+from mustlink.core.observe import Recorder
+from mustlink.core.stopping import TIME_LIMIT
+from mustlink.discretize.assign import assign, clusters_of, cut_vector, label_centers, transform
+from mustlink.discretize.cuts import ClusterSums, e_of
+from mustlink.discretize.split import cut_profile, splitting_value
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.graph.structure import GraphLook
-from mustlink.observe import Recorder
 from mustlink.operators.protocol import PlacedLaplacian
-from mustlink.rounding.assign import assign, clusters_of, cut_vector, label_centers, transform
-from mustlink.rounding.split import cut_profile, splitting_value
-from mustlink.scores.cuts import ClusterSums, e_of
 from mustlink.selection.held_out import NONE, Choice, sampled_rows, starting_centers
 from mustlink.selection.regularization import if_of_points
 from mustlink.space import Block, Small, Space, Vector
-from mustlink.stopping import TIME_LIMIT
 
 Floats = NDArray[np.float64]
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8

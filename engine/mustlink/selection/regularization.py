@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.discretize.cuts import ClusterSums
 from mustlink.errors import InputError, NumericalError
 from mustlink.graph.structure import GraphLook
-from mustlink.scores.cuts import ClusterSums
 from mustlink.space import Block, Space
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)

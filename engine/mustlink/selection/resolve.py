@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import full_problem
-from mustlink.cost.process_memory import size_text
-from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
-from mustlink.deadline import duration_text
+from mustlink.context.method_cost import full_problem
+from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
+from mustlink.core.deadline import duration_text
+from mustlink.core.process_memory import size_text
+from mustlink.core.stopping import TIME_LIMIT
+from mustlink.discretize.assign import transform
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.problem import Solving
 from mustlink.errors import InfeasibleError, OutOfMemoryError
-from mustlink.rounding.assign import transform
 from mustlink.selection.constrained_fit import FACTORS, USUAL, Request
 from mustlink.selection.held_out import (
     NONE,
@@ -32,7 +33,6 @@ from mustlink.selection.held_out import (
     sampled_rows,
 )
 from mustlink.selection.regularization import SMOOTH, reason_for_none
-from mustlink.stopping import TIME_LIMIT
 
 TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
 # A cluster, that closed pairs are about: up to so many criterion E chooses as well as pairs held

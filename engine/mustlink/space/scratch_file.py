@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.process_memory import size_text
+from mustlink.core.process_memory import size_text
 from mustlink.errors import InputError
 
 # Windows, and older macOS, have one place in an open file, which threads share.

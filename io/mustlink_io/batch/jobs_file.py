@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from mustlink.cost.process_memory import parse_size
+from mustlink.core.process_memory import parse_size
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.hdf5 import store

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from mustlink.cost.process_memory import cores, size_text
-from mustlink.cost.rates import measured_speed
+from mustlink.context.rates import measured_speed
+from mustlink.core.process_memory import cores, size_text
 from mustlink.errors import InputError
 from mustlink_io import system
 from mustlink_io.batch.arguments import Ready, argument_list

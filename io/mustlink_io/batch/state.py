@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 import mustlink
+from mustlink.context.stage_cache import VERSION
 from mustlink.errors import InputError
-from mustlink.workspace.shelf import VERSION
 from mustlink_io import formats
 from mustlink_io.batch.arguments import WAYS, Ready
 from mustlink_io.batch.jobs_file import MARK, JobSpec

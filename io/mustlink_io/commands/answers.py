@@ -12,7 +12,7 @@ from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_cou
 from mustlink_io.terminal.console import emit, facts, show_notes, sizes_line, stdout_console, title
 from mustlink_io.terminal.progress import observing
 
-# As in mustlink.queries, which takes a second to import.
+# As in mustlink.advice, which takes a second to import.
 STRATEGIES = ("auto", "walks", "neighbourhoods", "random")
 
 

@@ -140,7 +140,7 @@ def batch(
 
 def _limits(given: dict[str, Any], settings: Settings) -> Limits:
     """The command line, then the file, then one worker without a limit."""
-    from mustlink.cost.process_memory import parse_size
+    from mustlink.core.process_memory import parse_size
     from mustlink_io.batch.run import Limits
 
     memory = given["memory"]
@@ -190,7 +190,7 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
 
     Returns 1 if there is one, else 0.
     """
-    from mustlink.cost.rates import measured_speed
+    from mustlink.context.rates import measured_speed
     from mustlink_io.batch.run import admission
     from mustlink_io.terminal.console import clock, emit, size, stdout_console, table
 

@@ -37,7 +37,7 @@ from mustlink_io.jobs.methods import steps_of
 from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
 
 if TYPE_CHECKING:
-    from mustlink.preparation.request import Preparation
+    from mustlink.preprocessing.request import Preparation
 
 
 @click.command(cls=PreparingCommand, short_help="Points, or a picture's pixels, to a graph.")

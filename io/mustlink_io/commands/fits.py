@@ -348,7 +348,7 @@ def _plan(data: str, as_json: bool, command: str, ranks: int | None, **given: An
       mustlink plan points.h5 --for propagate -m llgc
       mustlink plan graph.h5 --for propagate --labels few.csv --ranks 4
     """
-    from mustlink.cost.rates import measured_speed
+    from mustlink.context.rates import measured_speed
     from mustlink_io.jobs import on_ranks
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.on_disk import shape_named, shape_of
@@ -419,7 +419,7 @@ plan = JSON(
 
 def _least(result: Mapping[str, Any]) -> str:
     """The least memory; more than the peak where little is done, as what compiles must fit, too."""
-    from mustlink.cost.process_memory import size_text
+    from mustlink.core.process_memory import size_text
 
     told = size_text(result["least_memory"], up=True)
     if result["least_memory"] <= result["peak_bytes"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink.preparation.request import IMPUTE, STANDARDIZE
+from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
 from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
@@ -19,13 +19,13 @@ AT_LEAST_1 = click.IntRange(min=1)
 
 def memory_size(context: click.Context, parameter: click.Parameter, value: Any) -> int | None:
     """Bytes behind a size such as 4GB."""
-    from mustlink.cost.process_memory import parse_size
+    from mustlink.core.process_memory import parse_size
 
     return None if value is None else parse_size(value)
 
 
 def _duration(context: click.Context, parameter: click.Parameter, value: Any) -> float | None:
-    from mustlink.deadline import parse_duration
+    from mustlink.core.deadline import parse_duration
 
     return None if value is None else parse_duration(value)
 

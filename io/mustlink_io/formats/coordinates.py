@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preparation.request import Preparation, column_numbers
+from mustlink.preprocessing.request import Preparation, column_numbers
 from mustlink_io.formats import frames, tables
 from mustlink_io.formats.data import Apart
 from mustlink_io.hdf5 import store

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.observe import Recorder
-from mustlink.preparation.fitted import Fitted, PreparedRows, prepared
-from mustlink.preparation.request import Preparation
+from mustlink.core.observe import Recorder
+from mustlink.preprocessing.fitted import Fitted, PreparedRows, prepared
+from mustlink.preprocessing.request import Preparation
 from mustlink_io.formats import stream
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import size_checks

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 from mustlink_io.formats import (
     anndata,
     arrays,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preparation.survey import missing_error
+from mustlink.preprocessing.survey import missing_error
 
 BLOCK_BYTES = 32 * 2**20
 

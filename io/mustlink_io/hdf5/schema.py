@@ -240,7 +240,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             _text(
                 "/@preparation",
                 "what fills cells, categories, centre and scale "
-                "(`mustlink.preparation.Fitted`): JSON object",
+                "(`mustlink.preprocessing.Fitted`): JSON object",
             ),
         ),
     ),

@@ -16,7 +16,7 @@ from typing import Any
 import h5py
 from h5py import h5t, h5z
 
-from mustlink.cost.process_memory import room
+from mustlink.core.process_memory import room
 from mustlink.errors import InputError
 
 LZF = 32000

@@ -22,9 +22,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.context.stage_cache import VERSION, Notes, digest
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.workspace.shelf import VERSION, Notes, digest
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.graphs import stored_graph, write_rows
 from mustlink_io.hdf5.locks import locked
@@ -54,7 +54,7 @@ class Kept:
 
 
 class WorkFolder:
-    """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.shelf.Keeper`.
+    """Keeps results of stages in `OUTPUT.work`; see `mustlink.context.stage_cache.Keeper`.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
     Results are written while the run goes on: on a million points a second is not waited for.

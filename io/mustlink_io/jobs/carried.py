@@ -14,13 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import as_points
+from mustlink.context.stage_cache import digest
+from mustlink.core.check import as_points
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.observe import Recorder
-from mustlink.preparation.request import Preparation
-from mustlink.propagate.held_out import AnswerCalibration
+from mustlink.preprocessing.request import Preparation
+from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.selection.calibration import Calibration
-from mustlink.workspace.shelf import digest
 from mustlink_io import formats
 from mustlink_io.formats import results, stream
 from mustlink_io.formats.data import Apart

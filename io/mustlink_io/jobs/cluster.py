@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import MOST_COUNTED
+from mustlink.context.method_cost import MOST_COUNTED
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import StoredGraph
-from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.carried import of_kept, tell_lost, told_of_confidence

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.process_memory import PROGRAM, size_text
+from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata, arrays, networks, results, writers
 from mustlink_io.formats.names import NodeNames

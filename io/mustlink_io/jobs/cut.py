@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink as ml
-from mustlink.cost.process_memory import peak_bytes
+from mustlink.core.observe import Observer
+from mustlink.core.process_memory import peak_bytes
 from mustlink.errors import InputError
-from mustlink.observe import Observer
 from mustlink_io import pictures
 from mustlink_io.formats.photographs import (
     PAINTED_ON,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.observe import Recorder
+from mustlink.core.observe import Recorder
 from mustlink_io.hdf5.result import Stage
 from mustlink_io.hdf5.writing import to_json
 
@@ -160,7 +160,7 @@ def clusters(graph: Any, labels: Labels) -> dict[str, list[Any]]:
 
     On the graph as it was made, whatever a method did to its weights. O(edges) in blocks of rows.
     """
-    from mustlink.scores import conductances
+    from mustlink.discretize.cuts import conductances
 
     # Equal rows are one node and have one label; sizes count rows.
     of_nodes = labels if graph.rows is None else labels[graph.first_rows]
@@ -169,7 +169,7 @@ def clusters(graph: Any, labels: Labels) -> dict[str, list[Any]]:
 
 def clusters_of_links(links: Any, labels: Labels) -> dict[str, list[Any]]:
     """The same of a graph on disk, by the weights between its clusters."""
-    from mustlink.scores.cuts import scores_of_links
+    from mustlink.discretize.cuts import scores_of_links
 
     return _row_a_cluster(labels, *scores_of_links(links)[1])
 
@@ -191,7 +191,7 @@ def constraints(labels: Labels, known: Any) -> dict[str, Any]:
     the broken pairs of largest |belief|. Of labels, which stand for a clique of pairs, `strays`
     are the nodes that are not in the cluster of most of their class.
     """
-    from mustlink.scores import broken_pairs, kept_by_kind
+    from mustlink.discretize.satisfaction import broken_pairs, kept_by_kind
 
     found: dict[str, Any] = {"kind": known.kind}
     if known.soft is None or known.soft.nnz <= _MOST_SOFT:
@@ -208,7 +208,7 @@ def constraints(labels: Labels, known: Any) -> dict[str, Any]:
 
 def given_labels(labels: Labels, given: Labels) -> dict[str, Any]:
     """How many labels were given, and which nodes are not in the cluster of most of their class."""
-    from mustlink.scores import stray_labels
+    from mustlink.discretize.satisfaction import stray_labels
 
     nodes, home = stray_labels(labels, given)
     rows = zip(nodes[:WORST].tolist(), home[:WORST].tolist(), strict=True)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import LAZY, Given, home_for
-from mustlink.cost.process_memory import peak_bytes
-from mustlink.deadline import Deadline
+from mustlink.context.method_cost import LAZY, Given, home_for
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Observer, Recorder
+from mustlink.core.process_memory import peak_bytes
 from mustlink.errors import InputError
 from mustlink.graph import StoredGraph
-from mustlink.observe import Observer, Recorder
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.coordinates import columns_apart
@@ -70,7 +70,7 @@ class GraphJob:
 
 def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
     from mustlink.graph import Graph, image_graph
-    from mustlink.neighbours import knn_graph
+    from mustlink.neighbors import knn_graph
 
     place, params, memory = formats.parse(asked.data), asked.params, asked.memory
     loaded = image = None
@@ -180,7 +180,7 @@ def _write_rows(
     `stored_knn_graph`. Raises InputError; then there is no file.
     """
     from mustlink.graph.stored import survey
-    from mustlink.neighbours.stored_knn import stored_knn_graph
+    from mustlink.neighbors.stored_knn import stored_knn_graph
     from mustlink.space.disk import DiskSpace
 
     folder = target.parent

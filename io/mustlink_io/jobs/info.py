@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink.neighbours.points_by_rows import count_distinct
+from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink_io import formats
 from mustlink_io.formats import arrays, coordinates, edges, frames, matrices, tables
 from mustlink_io.hdf5 import model_tree, result, schema, store

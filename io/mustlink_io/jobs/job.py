@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.observe import Recorder
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata
 from mustlink_io.formats.coordinates import columns_apart
@@ -153,7 +153,7 @@ class Job(ABC):
         return int(self.params.get("n_neighbors", usual))
 
     def stated_cost(self) -> Any:
-        """What the estimator states of its memory (`mustlink.cost.method_cost.Cost`)."""
+        """What the estimator states of its memory (`mustlink.context.method_cost.Cost`)."""
         k = getattr(self, "n_clusters", None)
         return self.unfitted().cost(None if isinstance(k, int) else self._classes_named())
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mustlink.preparation.request import Preparation
+from mustlink.preprocessing.request import Preparation
 
 if TYPE_CHECKING:
     from mustlink_io.formats.data import Want

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
+from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.errors import InputError
-from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence import model
-from mustlink.propagate.propagator import Propagator, call_classes
+from mustlink.propagation.propagator import Propagator, call_classes
 from mustlink_io.formats import results
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
@@ -36,7 +36,7 @@ def save_model(
     """Write a fitted estimator as `mustlink cluster` or `propagate` would, with the model.
 
     `beside` is what the file that it came from says and the estimator does not know. See
-    `mustlink.estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
+    `mustlink.estimators.graph_estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
     """
     beside = Carried() if beside is None else beside
     beside.prepare(estimator)

@@ -12,15 +12,15 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.check import as_points
-from mustlink.cost.method_cost import StoredCost
-from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
-from mustlink.cost.process_memory import size_text
+from mustlink.context.method_cost import StoredCost
+from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC
+from mustlink.core.check import as_points
+from mustlink.core.process_memory import size_text
 from mustlink.eigen.work import DISK
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph.structure import has_even_degrees
-from mustlink.neighbours.points_by_rows import count_distinct
-from mustlink.preparation.request import Preparation
+from mustlink.neighbors.points_by_rows import count_distinct
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices, networks
 from mustlink_io.formats.data import Apart

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from mustlink.constraints import Constraints
-from mustlink.cost.process_memory import cores, peak_bytes
+from mustlink.core.observe import Observer, Recorder, Unheard
+from mustlink.core.process_memory import cores, peak_bytes
 from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
-from mustlink.observe import Observer, Recorder, Unheard
 from mustlink.space.division import Division
 from mustlink_io import formats
 from mustlink_io.formats import stream
@@ -274,8 +274,8 @@ def run(job: Job, asked: int, observer: Observer) -> Result | None:
 def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
+    from mustlink.clusterers.clusterer import fit_at
     from mustlink.eigen.rank_work import RankWork
-    from mustlink.methods.clusterer import fit_at
 
     info = {"kind": "precomputed", **graph.info}
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)
@@ -335,7 +335,7 @@ def _propagated(
     observer: Observer,
 ) -> Result | None:
     from mustlink.eigen.rank_work import RankWork
-    from mustlink.propagate.propagator import fit_at
+    from mustlink.propagation.propagator import fit_at
 
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
     believed = side.believed or (None, None)

@@ -1,7 +1,7 @@
 """What a job will take in any home, told before anything runs: bytes and seconds of its stages.
 
 The bytes are those of the arrays that live at the same time (`mustlink.cost`), the seconds counted
-work times a rate (`mustlink.cost.rates`).
+work times a rate (`mustlink.context.rates`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mustlink.check import as_integer
-from mustlink.cost.method_cost import (
+from mustlink.context.method_cost import (
     RESERVE,
     SPREAD_DENSE_BELOW,
     Cost,
@@ -28,13 +27,14 @@ from mustlink.cost.method_cost import (
     sample_bytes,
     sample_rows,
 )
-from mustlink.cost.neighbour_graph import knn_plan, stored_knn_plan
-from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.rates import START, duration, neighbour_seconds, rival_seconds, step_work
-from mustlink.deadline import duration_text
+from mustlink.context.neighbor_cost import knn_plan, stored_knn_plan
+from mustlink.context.rates import START, duration, neighbour_seconds, rival_seconds, step_work
+from mustlink.core.check import as_integer
+from mustlink.core.deadline import duration_text
+from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
-from mustlink.observe import Recorder
-from mustlink.propagate.held_out import FOLDS
+from mustlink.propagation.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
 from mustlink_io.jobs.methods import PROPAGATORS, SPREADING

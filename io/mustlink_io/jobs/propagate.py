@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats import results
 from mustlink_io.jobs import diagnostics

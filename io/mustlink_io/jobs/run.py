@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import sample_bytes
-from mustlink.cost.process_memory import peak_bytes, size_text
-from mustlink.deadline import Deadline
+from mustlink.context.method_cost import sample_bytes
+from mustlink.context.stage_cache import digest
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Observer, Recorder
+from mustlink.core.process_memory import peak_bytes, size_text
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
-from mustlink.observe import Observer, Recorder
 from mustlink.persistence.model import state_of
-from mustlink.workspace.shelf import digest
 from mustlink_io import formats
 from mustlink_io.formats import anndata, stream
 from mustlink_io.hdf5 import model_tree, store, writing

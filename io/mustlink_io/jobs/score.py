@@ -59,7 +59,7 @@ def score(
                 classes = np.array([*(code.get(name, -2) for name in told.classes), -1])[real]
             result["truth"]["right"] = float(np.mean(found[known] == classes[known]))
     if constraints is not None:
-        from mustlink.scores import satisfaction
+        from mustlink.discretize.satisfaction import satisfaction
 
         given: Any = load_constraints(None, constraints, int(found.size), known_names)
         result["satisfaction"] = satisfaction(found, given)
@@ -88,7 +88,7 @@ def _graph_of(graph: str, about: results.About, n: int) -> tuple[Graph, dict[str
 
 
 def _on_graph(graph: Graph, found: Labels) -> dict[str, Any]:
-    from mustlink.scores import network_scores
+    from mustlink.discretize.cuts import network_scores
 
     scores = network_scores(graph, found[graph.first_rows])
     return {name: value for name, value in scores.items() if name != "clusters"}
@@ -96,7 +96,7 @@ def _on_graph(graph: Graph, found: Labels) -> dict[str, Any]:
 
 def _of_leiden(graph: Graph, real: Labels | None) -> dict[str, Any]:
     """What Leiden finds on the graph, by the same scores."""
-    from mustlink.scores import network_scores
+    from mustlink.discretize.cuts import network_scores
 
     theirs = clusters_by_leiden(graph)
     scores = network_scores(graph, theirs)

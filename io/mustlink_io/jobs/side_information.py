@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints, Contradiction
+from mustlink.core.labels import check_two_classes, refuse_row_numbers
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.labels import check_two_classes, refuse_row_numbers
-from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store

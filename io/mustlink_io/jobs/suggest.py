@@ -8,11 +8,11 @@ from typing import Any
 from mustlink.advice import Suggestion
 from mustlink.advice.suggest import SHELL
 from mustlink.constraints import Constraints
-from mustlink.cost.rates import measured_speed
+from mustlink.context.rates import measured_speed
+from mustlink.core.observe import Observer, Recorder
 from mustlink.errors import InputError
-from mustlink.observe import Observer, Recorder
-from mustlink.preparation.request import Preparation
-from mustlink.preparation.survey import MissingValuesError
+from mustlink.preprocessing.request import Preparation
+from mustlink.preprocessing.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
 from mustlink_io.formats.coordinates import columns_apart

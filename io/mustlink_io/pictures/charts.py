@@ -77,7 +77,7 @@ def _with_commas(value: float, _: int) -> str:
 def constraints_kept(kinds: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw which shares of `must` and `cannot` are kept and broken.
 
-    Each has `n`, `kept`, `weight` and `weight_kept` (`mustlink.scores.kept_by_kind`). Where
+    Each has `n`, `kept`, `weight` and `weight_kept` (`mustlink.discretize.kept_by_kind`). Where
     beliefs differ, a second bar shows the shares of Σ|belief|.
     """
     rows: list[tuple[str, float, float, str]] = []

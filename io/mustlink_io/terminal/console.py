@@ -173,7 +173,7 @@ def constraints_kept(kept: Satisfaction | None) -> str | None:
 
 def on_network(told: Network | None) -> str | None:
     """Return the scores on the edges of a network in one line."""
-    from mustlink.result import network_in_words
+    from mustlink.core.result import network_in_words
 
     return None if told is None else network_in_words(told.model_dump())
 
@@ -194,7 +194,7 @@ def held_out(told: Baseline | Mapping[str, Any] | None) -> str | None:
 
 def feasible(told: Report) -> str | None:
     """Return how many of the vectors wanted there are, and of how many feasible cuts."""
-    from mustlink.result import feasible_in_words
+    from mustlink.core.result import feasible_in_words
 
     if told.feasible is None:
         return None

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from mustlink.observe import Observer
+from mustlink.core.observe import Observer
 from mustlink_io.terminal.console import clock
 
 SHOW_AFTER = 2.0  # seconds: below, a bar or a line only flickers

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.context.stage_cache import digest
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.workspace.shelf import digest
 
 _FORMAT = "mustlink answers 1"
 _LARGEST = 1 << 30  # bytes of a journal that is read

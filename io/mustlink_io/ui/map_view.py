@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.embedding import LaplacianEigenmaps
+from mustlink.clusterers.embedding import LaplacianEigenmaps
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink_io.ui.node_session import NodeSession, is_known

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 import mustlink
+from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.journal import Answer, Journal, Step

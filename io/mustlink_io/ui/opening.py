@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import mustlink as ml
+from mustlink.core.observe import Observer
 from mustlink.errors import InputError
-from mustlink.observe import Observer
 from mustlink_io import formats
 from mustlink_io.formats import arrays
 from mustlink_io.formats.photographs import load_image

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core import dense_algebra
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.multigrid.cycle import Cycle, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import Coarser, Level, aggregate, inverse_diagonal
-from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.space import LocalSpace

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core import dense_algebra
 from mustlink.kernels.aggregated_matrix import aggregated, strong_links
 from mustlink.kernels.spmm import (
     add_product,
@@ -30,7 +31,6 @@ from mustlink.kernels.spmm import (
     spmm,
 )
 from mustlink.linear.multigrid.cycle import Cycle, Grid
-from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Preconditioner

@@ -1,0 +1,241 @@
+"""What questions are chosen by: who is known, how sure the fit is, and who would hear of an answer.
+
+Everything is in working order (`operators.laplacian`): the m nodes that have an edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.constraints import Constraints
+from mustlink.core.labels import encoded
+from mustlink.core.observe import Recorder, Unheard
+from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.kernels.blocks import row_slices
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.selection.calibration import usual
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """A fitted estimator, its graph's `laplacian` and `rows` (m,): a row of the caller a node.
+
+    `told` (m,) whether a label is known, `given` the constraints of rows.
+    """
+
+    estimator: Any
+    laplacian: NormalizedLaplacian
+    rows: Ints
+    told: NDArray[np.bool_]
+    given: Constraints
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Of a fitted estimator; raises InputError where it is none that can be told something."""
+        given, graph = given_of(estimator), estimator.graph_
+        weights = getattr(estimator, "_row_weights", None)
+        laplacian = laplacian_of(estimator._view(graph, Recorder(Unheard()), row_weights=weights))
+        told, rows = np.zeros(laplacian.size, dtype=np.bool_), graph.first_rows[laplacian.nodes]
+        found = cls(estimator, laplacian, rows, told, given)
+        at = found.at(_labelled(given))
+        told[at[at >= 0]] = True
+        return found
+
+    @property
+    def m(self) -> int:
+        """Nodes that have an edge."""
+        return self.laplacian.size
+
+    def at(self, rows: Any) -> Ints:
+        """Working numbers of rows, -1 for those without an edge."""
+        graph, rows = self.estimator.graph_, np.asarray(rows, dtype=np.int64)
+        nodes = rows if graph.rows is None else graph.rows[rows]
+        found: Ints = self.laplacian.positions[nodes]
+        return found
+
+    def alone(self, avoid: Ints) -> Ints:
+        """Rows without an edge that have no label and are not to be avoided, one of equal ones."""
+        graph = self.estimator.graph_
+        shut = np.zeros(graph.n_nodes, dtype=np.bool_)
+        shut[self.laplacian.nodes] = True
+        rows = np.concatenate([_labelled(self.given), avoid])
+        shut[rows if graph.rows is None else graph.rows[rows]] = True
+        found: Ints = graph.first_rows[~shut]
+        return found
+
+    @property
+    def labels(self) -> Ints:
+        """Number of every node's cluster or class (m,), -1 for none."""
+        codes, _ = encoded(self.estimator.labels_, "labels_")
+        found: Ints = np.asarray(codes, dtype=np.int64)[self.rows]
+        return found
+
+
+def doubts(situation: Situation) -> Floats:
+    """1 less the lead of the likeliest cluster or class before the next, (m,); 1 without any.
+
+    By `label_distributions_`, of clusterers by memberships of the usual α and β. Cost O(mK), by
+    blocks.
+    """
+    estimator, laplacian = situation.estimator, situation.laplacian
+    shares: Any = getattr(estimator, "label_distributions_", None)
+    trust, evidence = usual(estimator.graph_).trust, None
+    if shares is None:
+        evidence = estimator._evidence()
+    found = np.ones(situation.m)
+    order = laplacian.positions[np.sort(laplacian.nodes)]  # rows of W as they lie in memory
+    for block in row_slices(situation.m, 64):
+        some = order[block]
+        if evidence is None:
+            P = np.asarray(shares[situation.rows[some]], dtype=np.float64)
+        else:
+            P = evidence.memberships(laplacian.nodes[some], trust)
+        if P.shape[1] < 2:
+            found[some] = 1.0 - P.sum(axis=1)
+            continue
+        first = np.partition(P, P.shape[1] - 2, axis=1)[:, -2:]
+        found[some] = 1.0 - (first[:, 1] - first[:, 0])
+    return np.clip(found, 0.0, 1.0)
+
+
+def given_of(estimator: Any) -> Constraints:
+    """What the last fit was told of rows; labels of a propagator as constraints.
+
+    Raises InputError for what is no fitted estimator that can be told something.
+    """
+    graph, name = getattr(estimator, "graph_", None), type(estimator).__name__
+    told = hasattr(estimator, "given_labels_") or hasattr(estimator, "constraints_")
+    if graph is None or not told or not hasattr(estimator, "refit"):
+        raise InputError(
+            f"{name}: nothing can be asked about it; give a fitted estimator that has refit, such "
+            "as CSP or Poisson"
+        )
+    if not isinstance(graph, Graph):
+        raise InputError(f"{name}: its graph is on disk, where nothing is asked; fit in memory")
+    if hasattr(estimator, "given_labels_"):
+        codes = encoded(estimator.given_labels_, "given_labels_")[0]
+        return Constraints.from_labels(codes)
+    found: Constraints = estimator.constraints_
+    return found
+
+
+def _labelled(given: Constraints) -> Ints:
+    """Rows that have a label."""
+    return np.empty(0, np.int64) if given.labels is None else np.flatnonzero(given.labels >= 0)
+
+
+# --- What a question is worth
+
+
+MOST_STEPS = 8
+_FEWER, _MANY = 4, 200_000  # steps on so many nodes, where they would cost most of the time
+_WITHIN = 4  # of an answer's share: what hears little of it counts, too
+_WALKS_FROM = 16  # nodes by which 1/(Pᵗ)_ii is told
+
+
+@dataclass(eq=False)
+class Walks:
+    """Worth of asking about a node: how many doubtful nodes would hear of it for the first time.
+
+    P = D⁻¹W, h_j = Σ_known (Pᵗ)_jk is what node j has heard, s how much a node hears of itself, d_j
+    the fit's doubt about it, 1 − (p₁ − p₂), or 1 while fewer are known than there are clusters:
+
+        value(k) = Σ_j d_j exp(−h_j/s) (Pᵗ)_jk.
+
+    Coverage with a soft radius (Yehuda et al., *Active learning through a covering lens*, NeurIPS
+    2022, with walks in the place of balls) weighed by doubt (explore, then exploit: Miller &
+    Calder, SIAM J. Math. Data Sci. 2023, whose decay also comes from a graph). Doubt alone asks
+    about outliers between two classes, which tell nothing of others.
+
+    A walk of t steps is spread over about 1/(Pᵗ)_ii nodes, which shall be no more than a quarter of
+    m over the answers or clusters. The more is known, the shorter are the walks, down to nearly
+    doubt alone, and in networks, where a few steps reach all, they are short from the beginning. It
+    takes no eigenvectors, and finds small groups that smooth vectors do not show.
+
+    `doubt` (m,), each node as often as it counts; `heard` h (m,), in units of s `own`; `values`
+    (m,). Cost: 2t products with W once; a question changes values within 2t steps of its node
+    alone.
+    """
+
+    laplacian: NormalizedLaplacian
+    doubt: Floats
+    steps: int
+    own: float
+    heard: Floats
+    values: Floats
+
+    @classmethod
+    def of(cls, situation: Situation) -> Self:
+        """By what is known, and the fit's doubts once there are answers for all clusters."""
+        laplacian, m = situation.laplacian, situation.m
+        k, known = int(situation.estimator.report_.n_clusters), int(situation.told.sum())
+        doubt = doubts(situation) if known >= k else np.ones(m)
+        doubt = doubt * laplacian.copies
+        steps, own = fitting_steps(laplacian, m / (_WITHIN * max(k, known)))
+        root, heard = laplacian.root_degree, np.zeros(m)
+        if known:
+            heard = _walked(laplacian, root * situation.told, steps) / root / own
+        values = root * _walked(laplacian, doubt * np.exp(-heard) / root, steps)
+        return cls(laplacian, doubt, steps, own, heard, values)
+
+    def answered(self, node: int) -> None:
+        """The node is asked."""
+        root = self.laplacian.root_degree
+        reached = self._from(np.array([node]), root[[node]])
+        at = reached.indices
+        before = self.doubt[at] * np.exp(-self.heard[at])
+        self.heard[at] += reached.data / root[at] / self.own
+        change = self.doubt[at] * np.exp(-self.heard[at]) - before
+        back = self._from(at, change / root[at])
+        self.values[back.indices] += root[back.indices] * back.data
+
+    def _from(self, nodes: NDArray[np.integer[Any]], weights: Floats) -> sp.csr_matrix:
+        """Sᵗx of a sparse x, as a row (1, m)."""
+        row = sp.csr_matrix((weights, nodes, [0, nodes.size]), shape=(1, self.heard.size))
+        for _ in range(self.steps):
+            row = self.laplacian.of_few(row)
+        return row
+
+
+def _walked(laplacian: NormalizedLaplacian, x: Floats, steps: int) -> Floats:
+    """Sᵗx of x (m,)."""
+    X = x[:, None]
+    for _ in range(steps):
+        X = laplacian.neighbours(X)
+    found: Floats = X[:, 0]
+    return found
+
+
+def fitting_steps(laplacian: NormalizedLaplacian, share: float) -> tuple[int, float]:
+    """Most steps t of walks that are spread over `share` nodes or fewer, and (Pᵗ)_ii.
+
+    t <= 8, on more than 200,000 nodes 4. (Sᵃ⁺ᵇ)_ii = ⟨Sᵃe_i, Sᵇe_i⟩, the median of a few nodes. One
+    step never comes back, and counts as fitting.
+    """
+    m = laplacian.size
+    sample = np.unique(np.linspace(0, m - 1, min(_WALKS_FROM, m)).astype(np.int64))
+    ones = np.ones(sample.size)
+    last = sp.csr_matrix((ones, (np.arange(sample.size), sample)), shape=(sample.size, m))
+    steps, back = 1, 1.0
+    most = MOST_STEPS if m <= _MANY else _FEWER
+    for t in range(2, most + 1):
+        if t % 2 == 0:
+            last = laplacian.of_few(last)
+            both = last.multiply(last)
+        else:
+            both = last.multiply(laplacian.of_few(last))
+        found = float(np.median(np.asarray(both.sum(axis=1))))
+        if found * share < 1.0:
+            break
+        steps, back = t, found
+    return steps, back

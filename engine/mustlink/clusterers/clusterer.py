@@ -1,0 +1,494 @@
+"""What all clusterers share: K, labels of rows, new points, lasting numbers, confidence."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
+from mustlink.constraints import Constraints
+from mustlink.context.method_cost import MOST_COUNTED, Cost, StoredCost, eigenvectors
+from mustlink.core.check import check_choice, check_n_clusters
+from mustlink.core.observe import Recorder, Unheard, recorded
+from mustlink.core.result import Convergence, Report
+from mustlink.core.state import found_by_fit
+from mustlink.discretize.cuts import network_scores
+from mustlink.discretize.memberships import Evidence, Trust
+from mustlink.discretize.merge_tree import Hierarchy, cut_into, grown_tree, renumbered
+from mustlink.discretize.satisfaction import satisfaction
+from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.work import DISK, MEMORY, Work
+from mustlink.errors import InputError
+from mustlink.estimators.graph_estimator import GraphEstimator
+from mustlink.graph import Graph
+from mustlink.graph.stored import StoredGraph
+from mustlink.kernels.threads import threads
+from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
+from mustlink.selection.cluster_count import count_clusters
+from mustlink.selection.held_out import can_hold_out
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_FITS, _HELD = 3, 1 / 3  # fits to parts of what is known, by which confidence is calibrated
+ISOLATED = ("drop", "assign")
+AUTO = "auto"
+_COUNTS = 'n_clusters: "auto" counts on a graph in memory; give a number, or labels of classes'
+USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
+
+
+@dataclass(eq=False, repr=False)
+class GraphClusterer(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    GraphEstimator,
+):
+    """Base of the clusterers: K, and what every fit begins and ends with.
+
+    `n_clusters` K: None takes the number of classes among the labels, and where they name none, or
+    one alone, 8, with a note; `report_.n_clusters` tells. "auto" counts on the graph instead of
+    taking 8, see `selection.cluster_count`; `report_.choices` has the counts, and what they
+    disagree about is a doubt. As in scikit-learn a clusterer is a transformer, too: points to rows
+    of the embedding.
+    """
+
+    n_clusters: int | str | None = None
+    _: KW_ONLY
+    isolated: str = "drop"
+
+    _places_known: ClassVar[bool] = False  # whether it looks up nodes that something is known of
+
+    _trusts_edges: ClassVar[bool] = True  # whether nodes of a cluster are linked to each other
+
+    # What fits find. No annotations: of these a dataclass makes parameters.
+    _names = None  # type: Mapping[int, str] | None
+    _first_new = 0  # no cluster ever had this number or a larger one
+    _calibrated = None  # type: tuple[Ints, Calibration] | None  # and the labels that it is of
+    _given = None  # type: Constraints | None  # about rows
+    _hierarchy = None  # type: Hierarchy | None
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {"isolated": self.isolated != "drop"}
+
+    def _columns(self, k: int) -> int:
+        """Eigenvectors that are computed together for k clusters, at most."""
+        return k
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Set `labels_`, `embedding_` and `report_`."""
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
+        """`fit(X, y, ...)`, then `labels_`; scikit-learn's own would leave the labels `y` out."""
+        self.fit(X, y, **options)
+        found: Ints = self.labels_
+        return found
+
+    def predict(self, X: Any) -> Ints:
+        """Cluster of new points (q, d): that of most of their nearest fitted points, weighted.
+
+        A fitted point keeps its own. Weights as in `transform`.
+        """
+        return self._new_points(X).vote(self.labels_)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Embedding of new points (q, d): the mean of their nearest fitted points' rows.
+
+        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
+        """
+        check_is_fitted(self)
+        return self._new_points(X, self._n_features_out).mean(self.embedding_)
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
+        """`fit(X, y, ...)`, then `embedding_`, one row a node."""
+        self.fit(X, y, **options)
+        found: NDArray[np.float64] = self.embedding_
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of the embedding."""
+        return int(self.embedding_.shape[1])
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
+        return eigenvectors(self._k_or(n_classes))
+
+    def _cost_on_disk(
+        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
+    ) -> StoredCost:
+        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
+        self._check_home(DISK, others)
+        if isinstance(self._named_clusters(classes or 0), str):
+            raise InputError(_COUNTS)
+        return self.cost_of_clusters(2, n, nnz)
+
+    def cost_of_clusters(self, k: int, n: int, nnz: int) -> StoredCost:
+        """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
+        columns = self._columns(k)
+        return StoredCost(n, nnz, columns + guard(columns), told=self._places_known)
+
+    def _work_on_disk(self, graph: StoredGraph, n_classes: int, recorder: Recorder) -> StoredWork:
+        """The home of a graph that stays on disk; raises InputError where not even that fits."""
+        if graph.copies is not None and self._places_known:
+            raise InputError(
+                "graph: has nodes that stand for several rows, of which nothing can be said on "
+                "disk; give more memory, or take NCut"
+            )
+        k = self._named_clusters(n_classes)
+        if isinstance(k, str):
+            raise InputError(_COUNTS)
+        cost = self.cost_of_clusters(k, graph.n_nodes, graph.n_entries)
+        return self._disk_work(graph, self._columns(k), cost, recorder)
+
+    def _k_or(self, n_classes: int | None) -> int:
+        """K as it was asked for; what is no number is told later."""
+        wanted = n_classes if self._follows_labels else self.n_clusters
+        usual = USUAL_CLUSTERS if self.n_clusters is None else MOST_COUNTED
+        return wanted if isinstance(wanted, int) and wanted > 0 else usual
+
+    @property
+    def _follows_labels(self) -> bool:
+        """Whether K is the number of classes, where labels name them."""
+        return self.n_clusters is None or self.n_clusters == AUTO
+
+    def _named_clusters(self, n_classes: int) -> Any:
+        """K as asked for, or as many as classes are named; AUTO where it is to be counted."""
+        if self._follows_labels and n_classes > 1:
+            return n_classes
+        return USUAL_CLUSTERS if self.n_clusters is None else self.n_clusters
+
+    def _clusters(
+        self, work: Any, n_classes: int, seed: int, known: Constraints | None = None
+    ) -> int:
+        """K, checked against the nodes that can be clustered at all; labels name `n_classes`.
+
+        `known` may have pairs of nodes that tell.
+        """
+        check_choice(self.isolated, ISOLATED, "isolated")
+        work = in_memory(work)
+        recorder, n = work.recorder, work.n_nodes
+        asked, self._counted = self._named_clusters(n_classes), None
+        if self._follows_labels and n_classes > 1:
+            self._counted = "classes among the labels"
+        elif asked == AUTO:
+            if work.home != MEMORY:
+                raise InputError(_COUNTS)
+            count = count_clusters(work.view, seed, known)
+            asked, self._counted = count.k, count.reason
+            if count.doubt is None:
+                recorder.note(f"n_clusters: {count.k} counted; {count.reason}")
+            else:
+                recorder.warn(f"n_clusters: {count.k} taken; {count.doubt}")
+        elif self.n_clusters is None:
+            recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
+        k = check_n_clusters(asked, n)
+        if k > 1 and work.info.get("all_equal"):
+            raise InputError(
+                f"n_clusters: {k} clusters asked of 1 distinct row: all {work.graph.n_rows} points "
+                "are equal; check that the right columns were read"
+            )
+        linked = work.look.n_linked
+        if k > linked:
+            raise InputError(
+                f"n_clusters: {k} clusters asked for, but only {linked} of {n} nodes "
+                "have an edge; ask for fewer"
+            )
+        return k
+
+    def _in_one(self, work: Any, known: Constraints) -> None:
+        """K = 1: all nodes that have an edge are one cluster."""
+        work = in_memory(work)
+        space, root = work.space, work.laplacian.root_degree
+        clusters = space.rowwise(lambda r: np.where(r > 0, 0, -1), root)
+        rows = space.rowwise(lambda r: (r > 0)[:, None].astype(np.float64), root)
+        self.labels_ = self._labels(work, clusters, 1)
+        self.embedding_ = work.leave(rows)
+        self.eigenvalues_ = np.zeros(1)
+        self.graph_ = work.graph
+        kept = None if known.is_empty else satisfaction(self.labels_, known.as_given)
+        self._report(work, 1, {"why": "one cluster asked for"}, None, kept)
+
+    def _report(
+        self,
+        work: Any,
+        k: int,
+        choices: dict[str, Any],
+        convergence: Convergence | None,
+        kept: Mapping[str, float] | None,
+        method: str | None = None,
+        **extra: Any,
+    ) -> None:
+        """Set `report_` of a fit to k clusters at a home; `kept` of the constraints."""
+        where = "" if work.home == MEMORY else f", on {work.home}"
+        self.report_ = Report(
+            method=f"{method or type(self).__name__}{where}",
+            n_nodes=self.labels_.size,
+            n_clusters=k,
+            choices={**choices, "graph": dict(work.info)},
+            convergence=convergence,
+            satisfaction=kept,
+            **work.recorder.told(),
+            extra={"n_components": work.n_components, **extra},
+        )
+
+    def _scored(self, recorder: Recorder) -> Self:
+        """The fitted estimator; its report gains who counted, and how a network is cut."""
+        graph = self.graph_
+        if self.n_clusters == AUTO:
+            counted = {"n_clusters": [self.report_.n_clusters, self._counted]}
+            self.report_ = replace(self.report_, choices={**counted, **self.report_.choices})
+        if isinstance(graph, Graph) and graph.is_network:
+            labels = self.labels_[graph.first_rows]
+            warn_of_components(graph.components, labels, recorder)
+            self._report_more(recorder, network=network_scores(graph, labels))
+        return self
+
+    def _report_more(self, recorder: Recorder, **extra: Any) -> None:
+        """Add entries to the report, and what the recorder heard since."""
+        told = recorder.told()
+        self.report_ = replace(
+            self.report_,
+            extra={**self.report_.extra, **extra},
+            notes=told["notes"],
+            warnings=told["warnings"],
+        )
+
+    def _labels(self, work: Work, clusters: Any, k: int) -> Ints:
+        """Labels of the caller's rows; isolated nodes -1, or in the largest cluster."""
+        labels, sizes = work.labels_of_rows(clusters), work.cluster_sizes(clusters, k)
+        warn_of_sizes(sizes, k, work.recorder)
+        if work.isolated:
+            if self.isolated == "assign":
+                labels[labels < 0] = int(sizes.argmax())
+            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
+            note_alone(work.isolated, done, work.recorder)
+        return labels
+
+    # --- names, and numbers that mean the same cluster from one refit to the next
+
+    @property
+    def cluster_names_(self) -> dict[int, str]:
+        """Names that the person gave to clusters, by number; they stay while the cluster does."""
+        check_is_fitted(self)
+        return dict(self._names or {})
+
+    def name_clusters(self, names: Mapping[int, str]) -> Self:
+        """Give names to clusters by their numbers in `labels_`; "" takes one away. InputError."""
+        check_is_fitted(self)
+        there = set(np.unique(self.labels_[self.labels_ >= 0]).tolist())
+        found = self.cluster_names_
+        if not isinstance(names, Mapping):
+            told = f"{type(names).__name__} given"
+            raise InputError(f"names: {told}; give them by number: {{0: 'cats', 3: 'dogs'}}")
+        for number, name in names.items():
+            if number not in there:
+                raise InputError(f"names: no cluster has number {number}; labels_ tells which do")
+            if not isinstance(name, str):
+                raise InputError(f"names: {name!r} for cluster {number}; give text")
+            found[int(number)] = name
+        self._names = {number: name for number, name in sorted(found.items()) if name}
+        found_by_fit(self, "_names")
+        return self
+
+    def _numbered_as(self, before: Ints, recorder: Recorder, verb: str = "refit") -> Self:
+        """Give clusters the numbers they had `before` (b,), b <= n; the report tells what changed.
+
+        Rows that are new, n − b, move with their clusters.
+        """
+        first = max(self._first_new, int(before.max(initial=-1)) + 1)
+        old = np.full(self.labels_.size, -1, dtype=np.int64)
+        old[: before.size] = before
+        found = renumbered(old, self.labels_, first)
+        self._reorder(found.labels)
+        self.labels_ = found.labels
+        self._first_new = max(first, int(found.labels.max(initial=-1)) + 1)
+        self._names = {
+            number: name for number, name in self.cluster_names_.items() if number not in found.gone
+        }
+        moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0
+        recorder.note(f"{verb}: {moved:.2%} of the nodes changed their cluster")
+        if found.new or found.gone:
+            told = [f"new {', '.join(map(str, found.new))}"] if found.new else []
+            told += [f"gone {', '.join(map(str, found.gone))}"] if found.gone else []
+            recorder.note(f"{verb}: clusters {'; '.join(told)}")
+        changed = {"new": list(found.new), "gone": list(found.gone)}
+        self._report_more(recorder, changed=moved, clusters_changed=changed)
+        return self
+
+    def _reorder(self, labels: Ints) -> None:
+        """Put what has a column a cluster in the order of the numbers that `labels_` will have."""
+
+    # --- how sure it is, from `labels_`, `embedding_` and `graph_`
+
+    @property
+    def membership_(self) -> Floats:
+        """Share of every cluster in every node (n, K); rows sum to 1, 0 where `labels_` is -1.
+
+        p_ic ∝ a_ic^α · (‖x_i − μ_c‖² + v_c)^-β: a_ic the share of the node's edges that goes to
+        cluster c, with one more edge spread over all clusters, x_i its row of the embedding, μ_c
+        and v_c the cluster's mean row and mean squared distance from it; α and β are those of
+        `calibration_`. `labels_` has the largest of a row: a node whose edges say otherwise is
+        nearly a tie. Nodes without an edge that were put in a cluster (`isolated="assign"`) have
+        the clusters' sizes to the power α. Computed anew when asked for, in O(nnz + nKr).
+        """
+        calibration = self.calibration_
+        with threads(self.n_jobs):
+            found = self._evidence().all_memberships(calibration.trust)
+        rows: Floats = self.graph_.spread(found)
+        return rows
+
+    @property
+    def confidence_(self) -> Floats:
+        """Chance that a node is in its cluster by right, (n,): its own entry of `membership_`.
+
+        1/K is a guess, 0 stands where `labels_` is -1. By blocks of rows, without (n, K).
+        """
+        calibration = self.calibration_
+        with threads(self.n_jobs):
+            found = self._evidence().confidence(calibration.trust)
+        rows: Floats = self.graph_.spread(found)
+        return rows
+
+    @property
+    def calibration_(self) -> Calibration:
+        """α and β of `membership_`: by labels and pairs held out of further fits, else usual ones.
+
+        Where the person gave enough to spare some, a third is held out of each of three fits
+        like the last one, and α and β are those that made what turned out likeliest; elsewhere
+        those that did so on ten other data sets. Made once for a fit.
+        """
+        check_is_fitted(self)
+        made = self._calibrated
+        if made is None or made[0] is not self.labels_:
+            return self.calibrate()
+        return made[1]
+
+    @property
+    def constraints_(self) -> Constraints:
+        """What the last fit was told of the rows, labels and pairs alike; empty for nothing."""
+        check_is_fitted(self)
+        return Constraints.none(self.graph_.n_rows) if self._given is None else self._given
+
+    def calibrate(self, observer: Any = None, known: Calibration | None = None) -> Calibration:
+        """`calibration_`, made now; an observer sees its stage.
+
+        Or the one that is `known`, of a fit before a few more answers: without further fits.
+        """
+        check_is_fitted(self)
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError("confidence: the graph of this fit is on disk; it needs it in memory")
+        if known is not None:
+            self._calibrated = self.labels_, known
+            return known
+        usually = usual(self.graph_)
+        if not self._trusts_edges:
+            usually = replace(usually, trust=Trust(0.0, usually.trust.embedding))
+        recorder = recorded(Unheard() if observer is None else observer)
+        with threads(self.n_jobs):
+            found = calibrated(usually, self._held_out(recorder))
+        self._calibrated = self.labels_, found
+        return found
+
+    def _held_out(self, recorder: Recorder) -> list[HeldOut]:
+        """What fits to parts of the side information say of the rest; none where it is little."""
+        given, k = self._given, self.report_.n_clusters
+        if given is None or k < 2 or not can_hold_out(given, k):
+            return []
+        parts = []
+        with recorder.stage("confidence by held-out constraints") as advance:
+            for number in range(_FITS):
+                if recorder.deadline.is_over:
+                    recorder.leave_out(f"confidence is by {number} fits instead of {_FITS}")
+                    break
+                kept, held = given.split(_HELD, number)
+                with suppress(InputError):  # what is left may be too little, or infeasible
+                    quiet = Recorder(Unheard(), recorder.deadline)
+                    twin = self._fitted_again(kept, quiet)
+                    parts.append(HeldOut.of(twin._evidence(), kept, held, number))
+                advance((number + 1) / _FITS)
+        return parts
+
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        """One like this, fitted to something else about the same graph, whose vectors it keeps."""
+        raise NotImplementedError
+
+    def _twin(self) -> Self:
+        """The same parameters, K as it was found; not fitted."""
+        twin: Any = clone(self)
+        found: Self = twin.set_params(n_clusters=self.report_.n_clusters)
+        return found
+
+    def _evidence(self) -> Evidence:
+        """Clusters and embedding of the nodes."""
+        first, labels = self.graph_.first_rows, self.labels_
+        k = max(self.report_.n_clusters, int(labels.max(initial=-1)) + 1)
+        return Evidence.of(self.graph_, labels[first], np.asarray(self.embedding_)[first], k)
+
+    # --- fewer and more clusters than were asked for
+
+    @property
+    def hierarchy_(self) -> Floats:
+        """Linkage (L − 1, 4) of L small clusters in scipy's format; made when first asked for.
+
+        Leaves are parts of the clusters, up to 64 in all, by k-means on the smoothest vectors of
+        the graph; they are merged by normalised cut (`rounding.merge_tree`), within a cluster
+        first: at K clusters it is cut into `labels_`. What was told is kept at each level:
+        parts with must-links between them are merged before others, with cannot-links last.
+        `hierarchy_leaves_` are the leaves of the rows; `scipy.cluster.hierarchy.dendrogram` draws
+        it. Cost: 4K smooth vectors, where the fit had fewer, and one pass over the edges.
+        """
+        return self._tree().linkage
+
+    @property
+    def hierarchy_leaves_(self) -> Ints:
+        """Leaf of every row in `hierarchy_`, (n,), -1 where `labels_` is."""
+        return self._tree().leaves
+
+    def cut_hierarchy(self, k: int) -> Ints:
+        """Labels (n,) of k clusters, without a fit; clusters of `labels_` keep their numbers.
+
+        At K these are `labels_`. Of fewer clusters each has the number of its largest part; where a
+        cluster is cut, the larger part keeps its number and the other gets a new one, the same at
+        every k. Raises InputError for more clusters than leaves.
+        """
+        return cut_into(self._tree(), k, self._first_new)
+
+    def _tree(self) -> Hierarchy:
+        check_is_fitted(self)
+        if self._hierarchy is None or self._hierarchy.labels is not self.labels_:
+            if not isinstance(self.graph_, Graph):
+                raise InputError(
+                    "hierarchy: the graph of this fit is on disk; it needs it in memory"
+                )
+            with threads(self.n_jobs):
+                work = self._view(self.graph_, Recorder(Unheard()))
+                self._hierarchy = grown_tree(work, self.labels_, self.constraints_, self._used_seed)
+        return self._hierarchy
+
+
+def fit_at(estimator: Any, work: Any, known: Any = None) -> Any:
+    """Fit a clusterer on a home that is there already, to what is known of its nodes, if anything.
+
+    Sets what `fit` sets; on ranks `embedding_` is on rank 0 alone, and all else everywhere.
+    Raises InputError for what does not run there.
+    """
+    estimator._check_home(work.home)
+    estimator._used_seed = seed = estimator._seed()
+    if known is None:
+        estimator._run(work)
+    else:
+        estimator._given = known
+        estimator._run(work, known, seed)
+    return estimator

@@ -1,0 +1,450 @@
+"""Clusterers that take labels and constraints; those that put them into an eigenproblem."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mustlink.clusterers.clusterer import GraphClusterer
+from mustlink.clusterers.ncut import Cut, network_of
+from mustlink.clusterers.result_warnings import (
+    doubt_feasible,
+    note_contradictions,
+    told_choices,
+    told_cuts,
+    warn_if_broken,
+    warn_of_lost,
+)
+from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import on_nodes
+from mustlink.context.method_cost import Cost, eigenvectors, full_problem
+from mustlink.context.workspace import Workspace
+from mustlink.core.check import as_integer, check_answer, check_choice, check_tolerance
+from mustlink.core.labels import n_classes_in
+from mustlink.core.observe import Observer, Recorder, recorded
+from mustlink.core.result import Convergence
+from mustlink.core.state import before, fits, fits_again
+from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
+from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
+from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
+from mustlink.errors import InputError
+from mustlink.estimators.side_information import side_information, told_of_all
+from mustlink.graph.several import several
+from mustlink.graph.stored import StoredGraph
+from mustlink.neighbors.stored_knn import graph_where_short
+from mustlink.propagation.prior import bytes_of
+from mustlink.selection.constrained_fit import USUAL, Formulation, Placed, Request, cluster
+from mustlink.selection.held_out import Choice
+from mustlink.selection.regularization import check_regularization
+from mustlink.selection.resolve import resolve
+
+_SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
+INITS = ("auto", "labels", "k-means++")
+KEPT = (Choice, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
+
+
+@dataclass(eq=False, repr=False)
+class InformedClusterer(GraphClusterer):
+    """Base of the clusterers that take labels and constraints."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise InputError for parameters that make no sense."""
+
+    @abstractmethod
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+        """Cluster a graph with what is known and set the results.
+
+        `work` is a `Workspace`, or another home where the method runs in one.
+        """
+
+    @fits
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+        sample_weight: Any = None,
+        graphs: Any = None,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> Self:
+        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
+
+        `y` (n,) are labels of some nodes, numbers with -1 for unknown or text with "": all their
+        pairs are constraints; `constraints` anything else, or more. `sample_weight` (n,) >= 0 tells
+        how often every row counts, with what is said of it, as if it were repeated; rows of weight
+        0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
+        `graph_weights`; X may then be None.
+
+        `prior` (n, K) is what something else says of the nodes, distributions over the classes of
+        `y` (without these any K), `belief` (n,) or a number from 0 to 1 how sure it is, see
+        `Constraints.from_soft_labels`; of a node with a label the label counts.
+        """
+        self._check()
+        recorder = recorded(observer)
+        told: dict[str, Any] = {"prior": prior, "belief": belief}
+        with self._running(recorder):
+            classes = self._classes_named(y, constraints, prior)
+            cost, others = self.cost(classes), {"sample_weight": sample_weight, "graphs": graphs}
+            seed = self._seed()
+            if DISK in self.homes:
+                on_disk = partial(self._cost_on_disk, others, classes)
+                X = graph_where_short(self, X, recorder, cost, on_disk, seed)
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+                known = side_information(X, y, constraints, recorder, **told)
+                self._fit_on_disk(X, known, recorder, others, seed)
+                return self
+            X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
+            beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
+            work = self._work(X, recorder, seed, sample_weight, cost, beside)
+            self._row_weights = work.row_weights  # of which `refit` is told, too
+            given = side_information(work.graph, y, constraints, recorder, **told)
+            self._used_seed = seed
+            self._run(work, self._of_nodes(given, work), seed)
+        return self._scored(recorder)
+
+    def _fit_on_disk(
+        self,
+        graph: StoredGraph,
+        known: Constraints,
+        recorder: Recorder,
+        others: dict[str, Any],
+        seed: int,
+    ) -> None:
+        """`fit` of a graph that is read by blocks of rows; `embedding_` has its rows on disk."""
+        self._check_home(DISK, others)
+        self._home = self._work_on_disk(graph, known.classes.size, recorder)
+        self._used_seed, self._given = seed, known
+        self._run(self._home, known, seed)
+
+    @fits_again
+    def refit(
+        self,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster the same graph again with other labels `y` (n,) or constraints.
+
+        They are all that is then known, not additions to `constraints_`; `refit(constraints)` does
+        as well. The graph and what is derived from it stay, of methods in a smooth subspace
+        also the choices made before, until half or twice as much is known as when they were made,
+        or a parameter is set anew: these take seconds. Parameters of the graph are those of `fit`;
+        K may be another. Clusters keep their numbers and names as far as they can, and new ones get
+        new numbers; the report's `changed` is the share of nodes that moved, `clusters_changed`
+        tells the numbers that are new and gone.
+        """
+        self._check()
+        if isinstance(y, Constraints):
+            y, constraints = constraints, y
+        recorder, labels = recorded(observer), before(self).labels_
+        with self._running(recorder):
+            given = side_information(self.graph_, y, constraints, recorder)
+            if isinstance(self.graph_, StoredGraph):
+                self._check_home(DISK)
+                self._home, self._given = self._home.heard_by(recorder), given
+                self._run_again(self._home, given)
+                del self._cut_on_disk  # its clusters have other numbers
+                return self._numbered_as(labels, recorder)
+            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
+            self._run_again(work, self._of_nodes(given, work))
+        return self._numbered_as(labels, recorder)._scored(recorder)
+
+    @fits_again
+    def add(
+        self,
+        X: Any,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
+
+        The rows are n + m then, the new ones last; `y` (m,) are labels of these, `constraints` say
+        more of all. What was told before holds. New points are joined to the graph by edges to
+        their nearest, smooth vectors are extended and sharpened where that is needed, clusters keep
+        their numbers and names. The graph is not searched again: after many additions a fit finds
+        better neighbours. Raises InputError, and then nothing has changed.
+        """
+        self._check()
+        recorder, labels = recorded(observer), before(self).labels_
+        with self._running(recorder):
+            work = self._grown(X, recorder)
+            given = told_of_all(self._given, work.graph.n_rows, y, constraints)
+            self._run_again(work, self._of_nodes(given, work))
+            return self._numbered_as(labels, recorder, "add")._scored(recorder)
+
+    def _run_again(self, work: Any, known: Constraints) -> None:
+        """`_run` with what is to be kept of the fit before."""
+        self._run(work, known, self._used_seed)
+
+    def _classes_named(
+        self, y: Any, constraints: Constraints | None, prior: Any = None
+    ) -> int | None:
+        """Classes that labels name, where K is as many; what is wrong is told later."""
+        if not self._follows_labels:
+            return None
+        if prior is not None and np.ndim(prior) == 2:
+            return int(np.shape(prior)[1])
+        if isinstance(constraints, Constraints) and constraints.classes.size:
+            return constraints.classes.size
+        return None if isinstance(y, Constraints) else n_classes_in(y)
+
+    def fit_on(self, work: Workspace, known: Constraints, seed: int) -> Self:
+        """`fit` as a step of another method, on its view of the graph and what it knows of rows."""
+        self._check()
+        self._row_weights, self._used_seed = work.row_weights, seed
+        self._run(work, self._of_nodes(known, work), seed)
+        return self
+
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        work = self._view(self.graph_, recorder, row_weights=self._row_weights)
+        return self._twin().fit_on(work, given, self._used_seed)
+
+    def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
+        """What was said of rows, of the nodes that they are; tells what contradicts itself."""
+        graph, self._given = work.graph, given
+        if graph.rows is None and graph.weights is None:
+            return given
+        if given.is_empty:
+            return Constraints.none(graph.n_nodes)
+        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+        known, doubts = on_nodes(given, rows, work.weight_of_rows, graph.n_nodes)
+        for doubt in doubts:
+            work.recorder.warn(doubt)
+        return known
+
+
+def _bytes_of_soft(prior: Any, constraints: Any) -> int:
+    """Bytes of what soft labels become: shares, and columns of them."""
+    given = constraints.soft_labels if isinstance(constraints, Constraints) else None
+    shape = np.shape(prior) if given is None else given.values.shape
+    return _SOFT * shape[0] * (shape[1] + 1) if len(shape) == 2 else 0
+
+
+@dataclass(eq=False, repr=False)
+class ConstrainedSpectral(InformedClusterer):
+    """Base of methods that put constraints into an eigenproblem; a subclass says into which.
+
+    * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
+      the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
+      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
+      of the fit, or the full problem where that predicts better.
+    * `assign`: "kmeans", "sphere" (rows of length 1), "auto".
+    * `init`: where k-means on the rows starts: "labels", at the means of the classes, more clusters
+      by k-means++; "k-means++", at random; "auto" takes the means where every cluster has labels,
+      else, of twelve random starts, the one that ends with most constraints kept.
+    * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
+    * `regularization` t > 0 takes the subspace from degrees with t times the mean one added, as in
+      `NCut`; costs and constraints stay those of the graph as it is. "auto" tries 0.1
+      beside 0 on networks that are given, and decides by the constraints held out.
+    """
+
+    subspace: int | str = "auto"
+    assign: str = "auto"
+    init: str = "auto"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
+    regularization: float | str = "auto"
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
+    _places_known: ClassVar[bool] = True
+    _parameter: ClassVar[str | None] = None
+    _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
+
+    @abstractmethod
+    def _formulation(self, graph: Any, laplacian: Any, known: Constraints, k: int) -> Formulation:
+        """The method on one graph with one set of constraints.
+
+        `KnownGraph` and `PlacedLaplacian` do for methods that run on disk and on ranks, others ask
+        for a `Graph` and its `NormalizedLaplacian`.
+        """
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """As many smooth vectors as `subspace` says; "auto" needs K and mostly takes 4K.
+
+        See `cost.method_cost.full_problem`.
+        """
+        k = self._k_or(n_classes)
+        if self.subspace == "exact":
+            return full_problem(k)
+        auto = isinstance(self.subspace, str)
+        vectors = eigenvectors(USUAL * k, least=k) if auto else eigenvectors(int(self.subspace))
+        return replace(vectors, on_networks=float(self.regularization == "auto"))
+
+    def _check_parameter(self) -> None:
+        """Raise InputError for a parameter of the method that makes no sense."""
+
+    def _before_work(self, problem: Problem) -> None:
+        """Raise InfeasibleError for what can be known before any eigenvector."""
+
+    @property
+    def _by_criterion(self) -> bool:
+        """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
+        return False
+
+    def _run_again(self, work: Workspace, known: Constraints) -> None:
+        """With the choices made before while what is known is of the same order."""
+        self._run(work, known, self._used_seed, self._choice_kept(known))
+
+    def _choice_kept(self, known: Constraints) -> tuple[Choice | None, int] | None:
+        """The last choice and its K, while half to twice as much is known as when it was made."""
+        similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
+        same = self._asked == self._questions()
+        kept = similar and same and self._acted and not known.is_empty
+        return (self._choice, before(self).report_.n_clusters) if kept else None
+
+    def _columns(self, k: int) -> int:
+        return USUAL * k if isinstance(self.subspace, str) else int(self.subspace)
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "subspace": self.subspace == "exact",
+            "assign": self.assign == "split",
+            "init": self.init == "labels",
+            "solver": self.solver not in ("auto", "lobpcg"),
+        }
+
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        """With the choices of this fit: nothing is chosen again."""
+        twin, work = self._twin(), self._view(self.graph_, recorder, row_weights=self._row_weights)
+        twin._row_weights = work.row_weights
+        fixed = self._choice, self.report_.n_clusters
+        twin._run(work, twin._of_nodes(given, work), self._used_seed, fixed)
+        return twin
+
+    def _questions(self) -> dict[str, Any]:
+        """The parameters, as they were asked for."""
+        return {name: repr(value) for name, value in self.get_params().items()}
+
+    def _check(self) -> None:
+        check_choice(self.assign, self._assignments, "assign")
+        check_choice(self.init, INITS, "init")
+        check_choice(self.solver, SOLVERS, "solver")
+        if isinstance(self.subspace, str):
+            check_choice(self.subspace, ("auto", "exact"), "subspace")
+        else:
+            as_integer(self.subspace, "subspace", 1)
+        as_integer(self.max_iter, "max_iter", 1)
+        check_regularization(self.regularization)
+        if self.subspace == "exact" and self.regularization not in ("auto", 0):
+            why = "is of a subspace, and the full problem has none"
+            raise InputError(f"regularization: {self.regularization} {why}; give another subspace")
+        check_tolerance(self.tol)
+        self._check_parameter()
+
+    def _run(
+        self,
+        work: Any,
+        known: Constraints,
+        seed: int,
+        kept: tuple[Choice | None, int] | None = None,
+    ) -> None:
+        """`kept` is the choice of an earlier run, and the K that it was made for."""
+        work = in_memory(work)
+        recorder = work.recorder
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
+        fixed = kept[0] if kept is not None and kept[1] == k else None
+        if self.assign in ("sign", "split") and k != 2:
+            raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
+        if k == 1:
+            self._in_one(work, known)
+            self._choice, self._amount = None, known.n_constraints
+            self._acted, self._asked = False, {}
+            return
+        request = self._request(work, known, k, seed)
+        depends = type(self).__name__, self._depends(), seed, fixed, known
+
+        def embedding() -> tuple[Choice, Solution]:
+            # Together: which eigenvectors the second step uses depends on what the first needed.
+            chosen = fixed if fixed is not None else resolve(request)
+            return chosen, request.solved(chosen)
+
+        def clustered() -> Any:
+            with recorder.stage("clusters"):
+                return cluster(request, choice, solution, rows)
+
+        choice, solution = work.kept("embedding", depends, embedding, KEPT)
+        rows = request.rows(solution)
+        found = work.kept("clusters", depends, clustered)
+        with recorder.stage("labels"):
+            self.labels_ = self._labels(work, found, k)
+            check_answer(work.space.dots(rows, rows), "embedding")
+            self.embedding_ = work.leave(rows)
+        if solution.note:
+            recorder.note(solution.note)
+        doubt_feasible(solution, recorder)
+        tell_unconverged(recorder, solution.convergence, single=request.stated[0])
+        self.graph_ = work.graph
+        self.eigenvalues_, self.costs_ = solution.values, solution.cost
+        self._choice = choice
+        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
+            self._amount = known.n_constraints
+        self._acted = request.formulation.problem.acts and not known.is_empty
+        self._asked = self._questions()
+        other = 'subspace="exact" or another method' if request.in_memory else "another method"
+        shares = warn_if_broken(self.labels_, known, recorder, other)
+        network: dict[str, Any] = {}
+        if not request.in_memory:
+            cut = Cut(found, rows, solution.values, solution.convergence, None)
+            self._cut_on_disk, network = network_of(work, cut, k)
+        choices = told_choices(self._parameter, choice, solution)
+        if weighing := request.formulation.weighing:
+            choices["weighing"] = weighing
+        self._report(
+            work,
+            k,
+            choices,
+            solution.convergence,
+            shares,
+            **network,
+            **told_cuts(solution),
+            candidates=[list(row) for row in choice.scores],
+        )
+
+    def _request(self, work: Work, known: Constraints, k: int, seed: int) -> Request:
+        """What is asked for; tells of what is known, and raises InputError."""
+        recorder, placed = work.recorder, Placed.of(work, known)
+        note_contradictions(known, recorder)
+        where = placed.laplacian.positions[placed.known.nodes]
+        warn_of_lost(int(np.count_nonzero(where < 0)), recorder)
+        if known.classes.size > k:
+            recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
+        if self.init == "labels" and not 2 <= known.classes.size <= k:
+            raise InputError(
+                f"init: labels of {known.classes.size} classes for {k} clusters; give labels of at "
+                f"least two classes and at most {k}"
+            )
+
+        def formulation(part: Constraints) -> Formulation:
+            return self._formulation(placed.graph, placed.laplacian, part, k)
+
+        whole = formulation(placed.known)
+        self._before_work(whole.problem)
+        ways, left = whole.roundings if self.assign == "auto" else (self.assign,), []
+        if work.home != MEMORY and "split" in ways:
+            ways = tuple(way for way in ways if way != "split")
+            left = ["cuts of one vector where most constraints are kept"]
+        return Request(
+            work,
+            k,
+            placed,
+            whole,
+            formulation,
+            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
+            ways,
+            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
+            self._by_criterion,
+            self.init,
+            self.regularization,
+            left,
+        )

@@ -1,0 +1,253 @@
+"""Results of finished stages on disk, named by a digest of all that they depend on."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.core.observe import Recorder
+from mustlink.graph.stored import RowBlock, StoredGraph
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A keeper, and the recorder that tells of its stages; without a keeper nothing is kept.
+
+    What a time limit made less of, and all that follows, is neither kept nor recalled: nobody else
+    asks a keeper for anything.
+    """
+
+    recorder: Recorder
+    keeper: Keeper | None = None
+
+    @property
+    def source(self) -> str | None:
+        """What the data are known by; None where results are not kept."""
+        return None if self.keeper is None else self.keeper.source
+
+    @property
+    def scratch(self) -> Path | None:
+        """A folder for large temporary files; None for the usual one."""
+        return None if self.keeper is None else self.keeper.scratch
+
+    def name_of(self, stage: str, origin: str | None, *depends: Any) -> str | None:
+        """Name of a stage's result: a digest of all that it depends on.
+
+        `origin` names what it is made from; None, where that has no name, results are not kept, or
+        something in `depends` cannot be told apart from others (a classifier, say).
+        """
+        if self.keeper is None or origin is None or self.recorder.left_out:
+            return None
+        try:
+            return digest((VERSION, stage, origin, depends))
+        except TypeError:
+            return None
+
+    def settle(self) -> None:
+        """Return when what is kept is written: from here on it may be changed."""
+        if self.keeper is not None:
+            self.keeper.settle()
+
+    def kept(
+        self,
+        stage: str,
+        name: str | None,
+        compute: Callable[[], Result],
+        types: tuple[type, ...] = (),
+        serves: Callable[[Result], bool] = lambda _: True,
+    ) -> Result:
+        """The result of `compute`, or what an earlier run kept of it under this name if it serves.
+
+        `types` are the dataclasses in it. `compute` opens stages of its own; remarks made inside it
+        are kept with the result and made again.
+        """
+        keeper, recorder = self.keeper, self.recorder
+        if keeper is None or name is None or recorder.left_out:
+            return compute()
+        started = time.perf_counter()
+        found = keeper.recall(stage, name, types)
+        if found is not None and serves(found[0]):
+            return self._told_again(stage, found, started)
+        said = self._saying()
+        result = in_c_order(compute())
+        if recorder.left_out:
+            return result
+        seconds = time.perf_counter() - started
+        with recorder.stage(f"keeping: {stage}"):
+            keeper.keep(stage, name, (result, said()), seconds)
+        return result
+
+    def kept_graph(
+        self, stage: str, name: str | None, make: Callable[[Write], StoredGraph]
+    ) -> StoredGraph:
+        """As `kept`, of a graph that `make(write)` writes by blocks of rows while it is made.
+
+        Where it is not kept, it is written to temporary files.
+        """
+        from mustlink.graph.row_buckets import scratch_graph  # loads the compiler
+
+        keeper, recorder = self.keeper, self.recorder
+        write: Write = partial(scratch_graph, folder=self.scratch)
+        if keeper is None or name is None or recorder.left_out:
+            return make(write)
+        started = time.perf_counter()
+        found = keeper.recall_graph(stage, name)
+        if found is not None:
+            return self._told_again(stage, found, started)
+        said = self._saying()
+
+        def about() -> tuple[float, Notes] | None:
+            return None if recorder.left_out else (time.perf_counter() - started, said())
+
+        def write_and_keep(n: int, blocks: Any, info: Any, rows: Any) -> StoredGraph:
+            if recorder.left_out:
+                return write(n, blocks, info, rows)
+            return keeper.keep_graph(stage, name, n, blocks, info, rows, about)
+
+        return make(write_and_keep)
+
+    def _saying(self) -> Callable[[], Notes]:
+        """What will be said from now on, asked later."""
+        recorder, first = self.recorder, len(self.recorder.notes)
+        return lambda: tuple((told, told in recorder.warnings) for told in recorder.notes[first:])
+
+    def _told_again(self, stage: str, found: tuple[Result, Notes], started: float) -> Result:
+        """A result that was kept, in a stage in which its remarks are made again."""
+        result, notes = found
+        with self.recorder.stage(f"{stage}: kept from before", started):
+            for message, is_warning in notes:
+                (self.recorder.warn if is_warning else self.recorder.note)(message)
+        return result
+
+
+# --- Results of finished stages, kept for a later run: what a keeper is, and how results are
+# named
+#
+# The engine keeps the result of a stage under a digest of everything it depends on; where and how
+# it is kept is a keeper's affair (`mustlink_io.hdf5.work_folder`: files).
+
+
+VERSION = 8  # raised when a stage computes something else from the same parameters
+_ROWS = 1 << 16  # of a block on disk, looked at in one go
+
+Notes = tuple[tuple[str, bool], ...]  # what a stage said, and whether it was a warning
+Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], StoredGraph]
+
+
+class Keeper(Protocol):
+    """Whoever keeps results of stages between runs; only a `Shelf` asks it to.
+
+    A result is a tree of dataclasses, tuples, mappings with text as keys, arrays, blocks on disk,
+    CSR matrices and plain scalars. `source` names the data that everything began with, `scratch` is
+    a folder for temporary files as large as the points.
+    """
+
+    source: str
+    scratch: Path
+
+    def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
+        """Return what was kept under the key, None if nothing; `types` are its dataclasses."""
+
+    def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
+        """Keep a result that took so many seconds; it is not changed before `settle`."""
+
+    def recall_graph(self, stage: str, key: str) -> tuple[StoredGraph, Notes] | None:
+        """A graph that was kept under the key, its rows on disk; None if there is none."""
+
+    def keep_graph(
+        self,
+        stage: str,
+        key: str,
+        n: int,
+        blocks: Iterable[RowBlock],
+        info: Mapping[str, Any],
+        rows: NDArray[np.int32],
+        about: Callable[[], tuple[float, Notes] | None],
+    ) -> StoredGraph:
+        """Write rows of a graph as they come, and the node of every row of the caller; InputError.
+
+        `about()` is asked when all are written: the seconds that it took and what was said, or
+        None where the graph is not to be recalled.
+        """
+
+    def settle(self) -> None:
+        """Return when all that is kept would survive a power cut."""
+
+
+def digest(value: Any) -> str:
+    """SHA-256, as hexadecimal, of a tree as a `Keeper` keeps; equal trees have equal digests.
+
+    Cost: about a second for 1 GB of arrays. Raises TypeError for anything else in the tree.
+    """
+    found = hashlib.sha256()
+    _feed(found, value)
+    return found.hexdigest()
+
+
+def _feed(found: Any, value: Any) -> None:
+    """Every part with its kind and size before it, so that no two trees read alike."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        text = f"{type(value).__name__} {value!r}".encode()
+        found.update(f"{len(text)}:".encode() + text)
+    elif isinstance(value, np.ndarray):
+        found.update(f"array {value.dtype.str} {value.shape}:".encode())
+        found.update(np.ascontiguousarray(value).data if value.size else b"")
+    elif isinstance(value, sp.csr_matrix):
+        _feed(found, ("csr", value.shape, value.indptr, value.indices, value.data))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found.update(f"{type(value).__name__} of ".encode())
+        _feed(
+            found, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        )
+    elif isinstance(value, Mapping):
+        found.update(f"mapping of {len(value)}:".encode())
+        for name in sorted(value, key=str):
+            _feed(found, str(name))
+            _feed(found, value[name])
+    elif isinstance(value, list | tuple):
+        found.update(f"sequence of {len(value)}:".encode())
+        for part in value:
+            _feed(found, part)
+    else:
+        from mustlink.space.disk import DiskBlock  # its package loads the compiler
+
+        if not isinstance(value, DiskBlock):
+            raise TypeError(f"a {type(value).__name__} has no digest")
+        found.update(f"rows {value.dtype.str} {value.shape}:".encode())
+        for first in range(0, len(value), _ROWS):
+            found.update(np.ascontiguousarray(value[first : first + _ROWS]).data)
+
+
+def in_c_order(value: Any) -> Any:
+    """The same tree with every array in C order, as it will be when recalled.
+
+    Sums over other orders round differently: a run that goes on must see the same bits.
+    """
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value) if value.ndim else value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        old = {name: getattr(value, name) for name in fields}
+        new = {name: in_c_order(part) for name, part in old.items()}
+        same = all(new[name] is old[name] for name in fields)
+        return value if same else dataclasses.replace(value, **new)
+    if isinstance(value, tuple):
+        parts = [in_c_order(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list):
+        return [in_c_order(part) for part in value]
+    return value

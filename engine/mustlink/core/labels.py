@@ -1,0 +1,177 @@
+"""Labels that a caller gives: numbers or names of classes, for some of the nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.core.check import numeric_array
+from mustlink.errors import InputError
+
+_NUMBERED = 20  # labelled rows from which as many classes are no accident
+_UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Python, numpy, pandas
+
+
+def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.int64]:
+    """Return labels (n,) as int64, -1 for unknown. Raises InputError.
+
+    Whole floats are accepted; NaN among them is unknown, too.
+    """
+    y = numeric_array(labels, where)
+    if y.ndim == 2 and (y.shape[1] == 1 or y.size == n_nodes):  # those of a picture, row by row
+        y = y.ravel()
+    if y.ndim != 1:
+        raise InputError(f"{where}: shape {y.shape}; give one label per node, ({n_nodes},)")
+    if y.shape[0] != n_nodes:
+        raise InputError(
+            f"{where}: {y.shape[0]} labels for {n_nodes} nodes; give one per node, -1 for unknown"
+        )
+    if y.dtype.kind == "f":
+        y = np.where(np.isnan(y), -1, y)
+        bad = np.flatnonzero(~np.isfinite(y) | (y != np.round(y)))
+        if bad.size:
+            i = int(bad[0])
+            raise InputError(
+                f"{where}: label {y[i]:g} of node {i} is no whole number; number the "
+                "classes from 0, -1 for unknown"
+            )
+    y = y.astype(np.int64)
+    low = np.flatnonzero(y < -1)
+    if low.size:
+        i = int(low[0])
+        raise InputError(f"{where}: label {y[i]} of node {i} is below -1; -1 means unknown")
+    return y
+
+
+def labels_of_nodes(
+    labels: NDArray[np.int64],
+    rows: NDArray[np.integer[Any]],
+    weights: NDArray[np.float64],
+    n_nodes: int,
+) -> tuple[NDArray[np.int64], str]:
+    """Labels (n_nodes,) of nodes from those (n,) of the rows that they are, and what was doubtful.
+
+    `rows` (n,) are the nodes of the rows, `weights` (n,) what a row counts. Rows of one node with
+    different labels: that of most of their weight, -1 for a tie; what weighs nothing says nothing.
+    Cost O(n + l log l), l labels.
+    """
+    given = np.flatnonzero((labels >= 0) & (weights > 0))
+    classes, code = np.unique(labels[given], return_inverse=True)
+    cells, cell = np.unique(
+        rows[given] * np.int64(max(classes.size, 1)) + code, return_inverse=True
+    )
+    weight = np.bincount(cell, weights=weights[given], minlength=cells.size)
+    node, own = np.divmod(cells, max(classes.size, 1))
+    order = np.lexsort((weight, node))  # of every node the heaviest class last
+    node, own, weight = node[order], own[order], weight[order]
+    last = np.append(node[1:] != node[:-1], True)[: node.size]
+    tied = np.append(False, (node[1:] == node[:-1]) & (weight[1:] == weight[:-1]))[: node.size]
+    found = np.full(n_nodes, -1, dtype=np.int64)
+    found[node[last]] = np.where(tied[last], -1, classes[own[last]])
+    several = np.bincount(node, minlength=n_nodes) > 1
+    count = int(np.count_nonzero(several))
+    if not count:
+        return found, ""
+    example = given[rows[given] == np.argmax(several)]
+    other = example[np.argmax(labels[example] != labels[example[0]])]
+    noun = "kind of equal rows has" if count == 1 else "kinds of equal rows have"
+    return found, (
+        f"{count} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
+        f"{other} ({labels[other]}): the label of most of them counts, none where they tie"
+    )
+
+
+def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
+    """Labels as they are and None; names of classes as numbers (n,), and the names in order.
+
+    Class names are text, or a column of Python objects. Unknown are "", "-1", -1, None and NaN.
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind not in "OUS":
+        return labels, None
+    if array.ndim not in (1, 2):
+        raise InputError(f"{where}: shape {array.shape}; give one label per node")
+    array = array.ravel()  # a picture's row by row
+    unknown = np.array([_is_unknown(label) for label in array.tolist()], dtype=bool)
+    try:
+        names, codes = np.unique(array[~unknown], return_inverse=True)
+    except TypeError:
+        raise InputError(
+            f"{where}: labels are a mixture of text and numbers; give all of one kind, -1 for "
+            "unknown"
+        ) from None
+    found = np.full(array.shape[0], -1, dtype=np.int64)
+    found[~unknown] = codes
+    return found, names
+
+
+def _is_unknown(label: Any) -> bool:
+    return str(label.decode() if isinstance(label, bytes) else label) in _UNKNOWN
+
+
+def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
+    """Raise InputError unless labels (n,), -1 unknown, are of two classes or more."""
+    classes = np.unique(labels[labels >= 0])
+    if classes.size == 0:
+        raise InputError(f"{where}: all {labels.size} labels are -1; give some nodes their class")
+    if classes.size == 1:
+        raise InputError(
+            f"{where}: labels of 1 class only ({classes[0]}); give labels of at least two classes"
+        )
+    refuse_row_numbers(labels, where)
+
+
+def refuse_row_numbers(labels: NDArray[np.int64], where: str) -> None:
+    """Raise InputError where most rows have a label (n,), and every one is a class of its own."""
+    known = labels[labels >= 0]
+    if known.size < _NUMBERED or 2 * known.size <= labels.size:
+        return
+    if np.unique(known).size == known.size:
+        raise InputError(
+            f"{where}: labels of {known.size} rows name {known.size} classes, every row another: "
+            "is it a column of row numbers? name the one that has the classes"
+        )
+
+
+def class_labels(y: Any, where: str = "y") -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """Labels of at least two classes, looked at before any work is done, and names of classes.
+
+    Raises InputError; where scikit-learn's users know its words for an error, in these words.
+    """
+    if y is None:
+        raise InputError(
+            "y: requires y to be passed, but the target y is None; give one label per node, -1 for "
+            "unknown"
+        )
+    codes, names = encoded(y, where)
+    raw = np.asarray(codes)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        from sklearn.utils.validation import column_or_1d
+
+        raw = column_or_1d(raw, warn=True)
+    if raw.dtype.kind == "f":
+        between = np.isfinite(raw) & (raw != np.round(raw))
+        if between.any():
+            raise InputError(
+                f"{where}: Unknown label type: continuous, {raw[between][0]:g} is no class; number "
+                "the classes from 0, -1 for unknown"
+            )
+    labels = as_labels(raw, raw.size, where)  # a picture's row by row
+    check_two_classes(labels, where)
+    return labels, names
+
+
+def n_classes_in(y: Any) -> int | None:
+    """How many classes labels name, None where there are none; what is wrong is told later."""
+    if y is None:
+        return None
+    codes = np.asarray(encoded(y, "y")[0])
+    return np.unique(codes[codes >= 0]).size or None
+
+
+def named(names: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
+    """Return names[codes]; code -1 becomes what is given for unknown: -1, or "" among text."""
+    unknown: Any = "" if isinstance(names[0], str | bytes) else -1
+    return np.where(codes >= 0, names[codes], np.array(unknown).astype(names.dtype))

@@ -1,0 +1,206 @@
+"""Progress: the engine tells an observer what it does and prints nothing itself.
+
+A method runs inside `Recorder.stage(name)`; the recorder measures every stage and forwards
+its beginning, progress and end to the observer. `mustlink_io.terminal.progress` draws them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mustlink.core.deadline import NEVER, Deadline, duration_text, parse_duration
+from mustlink.core.process_memory import Budget, peak_bytes
+from mustlink.errors import DoubtfulResultWarning, MustlinkError, OutOfMemoryError
+
+_NO_THREAD = "can't start new thread"  # for want of memory for its stack
+_PACKAGE = str(Path(__file__).parent)
+
+
+class Observer(Protocol):
+    """Whoever wants to follow a run; every method may be called from one thread only.
+
+    One that also has `warn(message)` is told there why a result should not be trusted; any other
+    is told by `note`.
+    """
+
+    def begin(self, stage: str) -> None:
+        """Tell that a stage has begun."""
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Tell which part of the stage, in [0, 1], is done."""
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Tell that a stage has ended."""
+
+    def note(self, message: str) -> None:
+        """Say something that a person should read (a choice made, a repair, a doubt)."""
+
+
+class Silent:
+    """The default observer."""
+
+    def begin(self, stage: str) -> None:
+        """Ignore."""
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Ignore."""
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Ignore."""
+
+    def note(self, message: str) -> None:
+        """Ignore."""
+
+
+class Unheard(Silent):
+    """The observer of a trial: what it doubts is no doubt about the answer."""
+
+    def warn(self, message: str) -> None:
+        """Ignore."""
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """Seconds of one stage, and the process's high-water mark in bytes when it ended."""
+
+    name: str
+    seconds: float
+    peak_bytes: int
+
+
+class Recorder:
+    """Measures stages and collects notes for one run.
+
+    `warnings` are those of the `notes` that say why the result should not be trusted. `deadline` is
+    when the answer shall be there: whatever can end early asks it. What it made a stage leave out
+    is in `left_out`; results from there on are not those of a fit without a limit, and not kept.
+    `budget` is looked at whenever a stage advances or ends, see `keep_within`.
+    """
+
+    def __init__(self, observer: Observer | None = None, deadline: Deadline = NEVER) -> None:
+        self.observer: Observer = observer if observer is not None else Silent()
+        self._open: str | None = None
+        self.stages: list[StageRecord] = []
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+        self.budget = Budget(None)
+        self.deadline = deadline
+        self.left_out: list[str] = []
+
+    @contextmanager
+    def limited(self, time_limit: float | str | None) -> Iterator[None]:
+        """Within so many seconds from now, unless the time is up sooner anyhow; InputError."""
+        before = self.deadline
+        if time_limit is not None:
+            self.deadline = before.sooner(parse_duration(time_limit))
+        try:
+            yield
+        finally:
+            self.deadline = before
+
+    def keep_within(self, limit: int | None, held: int = 0) -> None:
+        """Stop with OutOfMemoryError where the process takes more than `limit` bytes from now on.
+
+        `held` are those of the points. The limit of a fit is that of all its steps.
+        """
+        if limit is not None and self.budget.limit is None:
+            self.budget = Budget(limit, held)
+
+    @contextmanager
+    def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
+        """Run one stage; yields `advance(fraction)`. Stages do not nest.
+
+        `since` is when it began, if that was before now, by `time.perf_counter`. What observers
+        hear never falls: a fraction below an earlier one of the stage is not passed on.
+        Raises OutOfMemoryError where more than the budget is taken, or the system has no more.
+        """
+        if self._open is not None:
+            raise MustlinkError(f"stage {name!r} opened inside stage {self._open!r}")
+        self._open = name
+        self.observer.begin(name)
+        started = time.perf_counter() if since is None else since
+        try:
+            yield self._rising(name)
+            self.budget.check(name)
+        except OutOfMemoryError:
+            raise
+        except MemoryError as error:
+            raise self.budget.exceeded(name) from error
+        except RuntimeError as error:
+            if _NO_THREAD not in str(error):  # Python has no better name for it
+                raise
+            raise self.budget.exceeded(name) from error
+        finally:
+            self._open = None
+            seconds = time.perf_counter() - started
+            self.stages.append(StageRecord(name, seconds, peak_bytes()))
+            self.observer.end(name, seconds)
+
+    def _rising(self, name: str) -> Callable[[float], None]:
+        """`advance(fraction)` of one stage, which passes on what is in [0, 1] and not less."""
+        most = 0.0
+
+        def advance(fraction: float) -> None:
+            nonlocal most
+            self.budget.check(name)
+            if most <= fraction:  # not of NaN
+                most = min(fraction, 1.0)
+                self.observer.advance(name, most)
+
+        return advance
+
+    def told(self) -> dict[str, tuple[Any, ...]]:
+        """Stages, notes and warnings so far, as a `Report` takes them."""
+        return {
+            "stages": tuple(self.stages),
+            "notes": tuple(self.notes),
+            "warnings": tuple(self.warnings),
+        }
+
+    @property
+    def remarks(self) -> list[str]:
+        """The notes that are no warnings."""
+        return [note for note in self.notes if note not in self.warnings]
+
+    def note(self, message: str) -> None:
+        """Keep a remark for the report and tell the observer, once."""
+        self._say(message, self.observer.note)
+
+    def warn(self, message: str) -> None:
+        """Note why the result should not be trusted; a Python warning where nobody observes."""
+        if message in self.warnings:
+            return
+        self.warnings.append(message)
+        if type(self.observer) is Silent:
+            warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
+        self._say(message, getattr(self.observer, "warn", self.observer.note))
+
+    def leave_out(self, what: str) -> None:
+        """Warn of what the time limit made a stage leave out."""
+        self.left_out.append(what)
+        self.warn(f"time limit of {duration_text(self.deadline.limit)}: {what}")
+
+    def _say(self, message: str, tell: Callable[[str], None]) -> None:
+        if message not in self.notes:
+            self.notes.append(message)
+            tell(message)
+
+
+def recorded(observer: Observer | Recorder | None) -> Recorder:
+    """The caller's observer wrapped for measuring; a recorder as it is."""
+    return observer if isinstance(observer, Recorder) else Recorder(observer)
+
+
+def _outside() -> int:
+    """Stack level of the caller's own line: that of the first frame outside this package."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and _PACKAGE in frame.f_code.co_filename:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,242 @@
+"""Frozen records of what was computed and how well: one convention for every solver and method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.core.observe import StageRecord
+from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
+
+_REMEDIES = {  # what to do, by why an iteration ended
+    MAX_ITER: "; raise max_iter or tol",
+    STAGNATED: " that no longer lower the residual; give a tol that can be reached, or look at the "
+    "graph's weights",
+    TIME_LIMIT: ", when the time was up; give more time, or raise tol",
+}
+
+_WIDTH = 100  # characters of a line of a report that is printed
+_STAGES, _DOUBTS = 4, 4  # that are told there
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How an iteration ended: `residuals` are relative, one per wanted pair or column.
+
+    `reason`: "tolerance", "max_iter", "stagnated" (the residual no longer fell), "time limit", or
+    "direct" where nothing was iterated.
+    """
+
+    solver: str
+    reason: str
+    iterations: int
+    residuals: NDArray[np.float64]
+    tolerance: float
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Which pairs reached the tolerance."""
+        return self.residuals <= self.tolerance
+
+    @property
+    def status(self) -> str:
+        """One line: what happened and, where something is missing, what to do."""
+        missed = np.flatnonzero(~self.converged)
+        if missed.size == 0:
+            return f"{self.solver}: all pairs below {self.tolerance:.2g} in {self.iterations} steps"
+        named = ", ".join(f"{i} ({self.residuals[i]:.1e})" for i in missed[:10])
+        remedy = _REMEDIES.get(self.reason, _REMEDIES[MAX_ITER])
+        return (
+            f"{self.solver}: pairs {named}{' …' if missed.size > 10 else ''} above "
+            f"{self.tolerance:.2g} after {self.iterations} steps{remedy}"
+        )
+
+
+@dataclass(frozen=True)
+class EigenResult:
+    """Eigenpairs, values (k,) and vectors (n, k), with their convergence.
+
+    `beyond` estimates the eigenvalue after the last one from the far side (by a Ritz value, which
+    need not have converged), so that a gap is never larger than it says; None where unknown.
+    """
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    convergence: Convergence
+    beyond: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What a fit did: stages, choices and why, residuals, satisfaction of the constraints, notes.
+
+    `warnings` are the notes that say why the result should not be trusted; `to_dict` tells them
+    apart. `choices` maps a parameter to the value used and the reason; `satisfaction` is None
+    without constraints, `n_clusters` 0 for coordinates. Printed, it is what a person should see
+    first, on one screen.
+    """
+
+    method: str
+    n_nodes: int
+    n_clusters: int
+    stages: tuple[StageRecord, ...]
+    choices: Mapping[str, Any]
+    convergence: Convergence | None
+    satisfaction: Mapping[str, float] | None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds over all stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest resident size of the process at the end of any stage."""
+        return max((stage.peak_bytes for stage in self.stages), default=0)
+
+    def __repr__(self) -> str:
+        """At most 25 lines of 100 characters; everything is in `to_dict`."""
+        return "\n".join(_lines(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for JSON."""
+        conv = self.convergence
+        return {
+            "method": self.method,
+            "n_nodes": self.n_nodes,
+            "n_clusters": self.n_clusters,
+            "seconds": self.seconds,
+            "peak_bytes": self.peak_bytes,
+            "stages": [
+                {"name": s.name, "seconds": s.seconds, "peak_bytes": s.peak_bytes}
+                for s in self.stages
+            ],
+            "choices": {key: _plain(value) for key, value in self.choices.items()},
+            "convergence": None
+            if conv is None
+            else {
+                "solver": conv.solver,
+                "reason": conv.reason,
+                "iterations": conv.iterations,
+                "tolerance": conv.tolerance,
+                "residuals": conv.residuals.tolist(),
+                "status": conv.status,
+            },
+            "satisfaction": None if self.satisfaction is None else _plain(self.satisfaction),
+            "notes": [note for note in self.notes if note not in self.warnings],
+            "warnings": list(self.warnings),
+            **{key: _plain(value) for key, value in self.extra.items()},
+        }
+
+
+def network_in_words(found: Mapping[str, Any]) -> str:
+    """Scores on the edges of a network, as `mustlink.discretize.network_scores` tells them."""
+    told = f"modularity {found['modularity']:.3f}, {found['coverage']:.1%} of the edges inside"
+    if found["worst_conductance"] is None:
+        return told
+    worst = f"{found['worst_conductance']:.3f} (cluster {found['worst_cluster']})"
+    return f"{told}, worst conductance {worst}"
+
+
+def kept_in_words(kept: Mapping[str, float]) -> str:
+    """Constraints kept: on balance where there are both kinds, then kind by kind."""
+    kinds = (("must", "must-links"), ("cannot", "cannot-links"))
+    parts = [
+        f"{kept[f'{kind}_kept']:.1%} of {int(kept[f'n_{kind}']):,} {name}"
+        for kind, name in kinds
+        if kept[f"n_{kind}"]
+    ]
+    on_balance = f"{kept['balanced']:.1%} on balance: " if len(parts) == 2 else ""
+    left = int(kept.get("n_unclustered", 0))
+    apart = f"{left:,} more are of nodes in no cluster" if left else ""
+    return "; ".join(filter(None, [on_balance + ", ".join(parts), apart]))
+
+
+def feasible_in_words(
+    vectors: Mapping[str, Any] | None, cuts: Mapping[str, Any] | None = None
+) -> str:
+    """How many of the vectors wanted there are, and of all feasible cuts the least α beside β."""
+    if not vectors:
+        return ""
+    told = "{found} of {wanted} vectors".format_map(vectors)
+    if not cuts or not len(cuts["alpha"]):
+        return told
+    known = len(cuts["alpha"])
+    others = f"the cheapest of {known:,} {'' if cuts['complete'] else 'leading '}feasible cuts"
+    if known == vectors["found"] and cuts["complete"]:
+        others = "no other is feasible"
+    least = min(alpha for alpha, used in zip(cuts["alpha"], cuts["used"], strict=True) if used)
+    return f"{told}, {others}; α {least:.4g} or more, β {cuts['beta']:.4g}"
+
+
+def _lines(report: Report) -> list[str]:
+    """A report on one screen."""
+    choices = dict(report.choices)
+    why = choices.pop("why", None)
+    chosen = [f"{k} {_short(v)}" for k, v in choices.items() if not isinstance(v, Mapping)]
+    took: dict[str, float] = {}
+    for one in report.stages:
+        took[one.name] = took.get(one.name, 0.0) + one.seconds
+    slowest = sorted(took.items(), key=lambda one: -one[1])[:_STAGES]
+    kept, extra = report.satisfaction, report.extra
+    network = extra.get("network")
+    doubts = list(report.warnings[:_DOUBTS])
+    left = len(report.warnings) - len(doubts)
+    rows = [
+        ("chosen", ", ".join(chosen)),
+        ("why", str(why or "")),
+        ("constraints kept", kept_in_words(kept) if kept else ""),
+        ("network", network_in_words(network) if network else ""),
+        ("feasible", feasible_in_words(extra.get("feasible"), extra.get("cuts"))),
+        ("convergence", report.convergence.status if report.convergence else ""),
+        ("longest stages", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)),
+        *(("doubt", doubt) for doubt in doubts),
+        ("doubts", f"{left} more in .warnings" if left else ""),
+        ("notes", f"{len(report.notes) - len(report.warnings)} in .notes" if report.notes else ""),
+    ]
+    clusters = f"K = {report.n_clusters}, " if report.n_clusters else ""
+    head = (
+        f"{report.method}: {report.n_nodes:,} nodes, {clusters}"
+        f"{report.seconds:.1f} s, at most {report.peak_bytes / 1e6:,.0f} MB"
+    )
+    told = [head]
+    for name, words in rows:
+        if words:
+            indent = " " * 20
+            told += wrap(
+                words,
+                _WIDTH,
+                initial_indent=f"  {name:<18}",
+                subsequent_indent=indent,
+                max_lines=2,
+                placeholder=" …",
+            )
+    return told
+
+
+def _short(value: Any) -> str:
+    """A value; of a value and its reason both."""
+    if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[1], str):
+        return f"{_short(value[0])} ({value[1]})" if value[1] else _short(value[0])
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Numpy scalars, arrays and mappings as plain Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value

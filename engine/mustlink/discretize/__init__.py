@@ -1,0 +1,1 @@
+"""From relaxed vectors to clusters, and how good clusters are."""

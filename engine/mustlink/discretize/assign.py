@@ -1,0 +1,426 @@
+"""From an embedding to clusters: discretisation of relaxed indicator vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.core.check import check_answer
+from mustlink.errors import InputError
+from mustlink.kernels.blocks import group_sums
+from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.space import Block, Gram, GroupSums, LocalSpace, Small, Space, Vector
+from mustlink.space.disk import DiskSpace
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+Ints = NDArray[np.int64]
+
+ASSIGNMENTS = ("auto", "sign", "split", "kmeans", "sign-kmeans", "cost-weighted", "sphere")
+_SAMPLE = 50_000  # rows on which k-means looks for its centres before it sees all of them
+_RESTARTS = 10
+_LEAST_SAMPLE = 20  # rows a cluster
+_WORK = 4 * 10**8  # multiplications of a step on a sample, unless clusters have too few rows then
+_LONG = 10**7  # multiplications of a step from which only the best start is followed to its end
+_SHORT = 10  # steps of the others: their order hardly changes any more
+_WIDE = 100  # columns from which starts are compared in a random projection on so many
+_FEW = 3  # starts then: with hundreds of clusters they end alike
+_DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the other sign
+
+
+def transform(
+    embedding: NDArray[np.float64], how: str, cost: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Rows that k-means will see, (m, r).
+
+    * kmeans: D^-½V as it is (WD14 Alg. 2 line 11)
+    * sign, split: the sign of one vector, and the vector itself, see `cut_vector`
+    * sign-kmeans: sign(D^-½V) (WD14 eq. 15)
+    * cost-weighted: sign(D^-½V)(VᵀL̄V)⁻¹ (WD14 eq. 16; the weights are put outside the sign, which
+      would swallow them as printed, VᵀL̄V being diagonal for the pencil's vectors)
+    * sphere: rows scaled to length 1 (Ng et al. 2001; the FCSC-SP of WHC11)
+    """
+    if how == "kmeans":
+        return embedding
+    if how == "split":
+        return cut_vector(embedding)
+    if how == "sign":
+        return np.sign(cut_vector(embedding))
+    if how == "sphere":
+        size = np.linalg.norm(embedding, axis=1, keepdims=True)
+        return embedding / np.maximum(size, np.finfo(size.dtype).tiny)
+    if how == "sign-kmeans":
+        return np.sign(embedding)
+    if how == "cost-weighted":
+        if cost is None:
+            raise InputError("assign: cost-weighted needs the costs of the vectors; use kmeans")
+        return np.sign(embedding) * (cost.min(initial=np.inf) / np.maximum(cost, 1e-300))
+    raise InputError(f"assign: {how!r} is unknown; choose one of {', '.join(ASSIGNMENTS)}")
+
+
+def cut_vector(embedding: Block, space: Space | None = None) -> Block:
+    """The vector (m, 1) that two clusters are cut from: the first column (m, r) with both signs.
+
+    One of a single sign has all nodes on one side, and is rejected (WHC11 §3.4). The last column
+    where no other is left. Cost O(mr).
+    """
+    space = LocalSpace(embedding.shape[0]) if space is None else space
+    high, low = (
+        np.abs(space.peaks(space.rowwise(side, embedding)))
+        for side in (lambda E: np.maximum(E, 0.0), lambda E: np.minimum(E, 0.0))
+    )
+    dust = _DUST * np.maximum(high, low)
+    both = np.append((high > dust) & (low > dust), True)
+    first = min(int(both.argmax()), max(embedding.shape[1] - 1, 0))
+    return space.columns(embedding, slice(first, first + 1))
+
+
+def assign(
+    embedding: Block,
+    k: int,
+    how: str,
+    seed: int,
+    *,
+    cost: NDArray[np.float64] | None = None,
+    centers: Small | None = None,
+    space: Space | None = None,
+) -> Assignment:
+    """K clusters from the rows of an embedding (m, r).
+
+    `sign` cuts one vector at 0 (k = 2, WD14 §6.1); every other way is k-means on transformed
+    rows, from 10 starts on at most 50,000 rows, then on all rows from the best of them (or
+    from the given `centers` only). Every cluster is kept non-empty by k-means itself.
+    """
+    space = LocalSpace(embedding.shape[0]) if space is None else space
+    if how == "sign":
+        if k != 2 or embedding.shape[1] != 1:
+            raise InputError(f"assign: sign makes 2 clusters from 1 vector, not {k}; use kmeans")
+        labels = space.rowwise(lambda E: (E[:, 0] > 0).astype(np.int64), embedding)
+        return Assignment(labels, np.array([[-1.0], [1.0]]), 0.0)
+    rows = space.rowwise(lambda E: transform(E, how, cost), embedding)
+    return kmeans(rows, k, seed, centers=centers, space=space)
+
+
+def kmeans(
+    rows: Block,
+    k: int,
+    seed: int,
+    *,
+    centers: Small | None = None,
+    restarts: int = _RESTARTS,
+    sample: int = _SAMPLE,
+    space: Space | None = None,
+) -> Assignment:
+    """k-means: scikit-learn's `restarts` starts on a sample, then Lloyd's steps on all rows.
+
+    A `sample` of all rows is all there is to do. It has less rows for hundreds of clusters, 20 for
+    each at least. Where nodes stand for several, `space.weights`, every row counts as often. No
+    cluster is empty where there are k distinct rows; where there are fewer, each is a cluster.
+    """
+    space = LocalSpace(rows.shape[0]) if space is None else space
+    check_answer(space.dots(rows, rows), "embedding")
+    if centers is None:
+        n = space.size
+        sample = min(sample, max(_LEAST_SAMPLE * k, _WORK // (k * rows.shape[1])))
+        if n <= sample:
+            few = _distinct(space, rows, k) if 2 * k > n else None
+            if few is not None:
+                return lloyd(space, rows, few)
+            found = _on_sample(space, rows, np.arange(n), k, (seed, restarts))
+            if np.bincount(found.labels_, minlength=k).all():
+                labels = space.place(found.labels_.astype(np.int64))
+                return Assignment(labels, found.cluster_centers_, found.inertia_)
+            # Its distances lose the digits that tell rows apart: by differences from here on.
+            return lloyd(space, rows, found.cluster_centers_)
+        chosen = np.sort(np.random.default_rng(seed).choice(n, sample, replace=False))
+        centers = _on_sample(space, rows, chosen, k, (seed, restarts)).cluster_centers_
+    return lloyd(space, rows, centers)
+
+
+def _distinct(space: Space, rows: Block, k: int) -> Small | None:
+    """The distinct rows as k centres, the last one repeated; None where there are more than k."""
+    found = np.unique(space.take(rows, np.arange(space.size)), axis=0)
+    if len(found) > k:
+        return None
+    return np.concatenate([found, np.repeat(found[-1:], k - len(found), axis=0)])
+
+
+def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, int]) -> Any:
+    """scikit-learn's k-means of a few rows, each counted as often as its node; seed, restarts."""
+    import warnings
+
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning as FewerClusters
+
+    # One thread: the sums come out the same on every machine, and on a busy one the barriers of
+    # several threads were measured to cost 75 times what they save.
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
+        # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
+        warnings.simplefilter("ignore", FewerClusters)
+        seed, restarts = how
+        weights, seen = None, space.take(rows, nodes)
+        if space.weights is not None:
+            weights = space.take(space.column(space.weights), nodes)[:, 0]
+        if restarts == 1 or seen.size * k < _LONG:
+            model = KMeans(k, n_init=restarts, random_state=seed)
+            return model.fit(seen, sample_weight=weights)
+        narrow = _narrow(seen, seed)
+        tried = restarts if narrow is seen else min(restarts, _FEW)
+        short = KMeans(k, n_init=tried, random_state=seed, max_iter=_SHORT)
+        begun = short.fit(narrow, sample_weight=weights).cluster_centers_
+        if narrow is not seen:
+            begun = _means(seen, short.labels_, k, weights)
+        return KMeans(k, init=begun, n_init=1).fit(seen, sample_weight=weights)
+
+
+def _narrow(rows: Block, seed: int) -> Block:
+    """Rows in at most 100 columns at random, in which distances are the same by some per cent.
+
+    Source: Johnson & Lindenstrauss 1984; for k-means Makarychev, Makarychev & Razenshteyn 2019.
+    """
+    width = rows.shape[1]
+    if width <= _WIDE:
+        return rows
+    onto = np.random.default_rng(seed).standard_normal((width, _WIDE)) / np.sqrt(_WIDE)
+    return np.asarray(rows @ onto.astype(rows.dtype))
+
+
+def _means(rows: Block, labels: Ints, k: int, weights: NDArray[np.float64] | None) -> Small:
+    """Mean row of every cluster (k, r); 0 for a cluster without rows."""
+    often = np.ones(len(rows)) if weights is None else weights
+    total, count = (group_sums(X, labels, k, often) for X in (rows, np.ones((len(rows), 1))))
+    return np.asarray(total / np.where(count > 0, count, 1.0))
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """The libraries that k-means runs in; looking for them takes longer than a small k-means."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+# --- Lloyd's steps of k-means on rows, wherever they are
+
+
+_STEPS = 20
+_NOTHING = 1e-12  # of the largest weight of a cluster: rounding left by a difference
+_TOL = 1e-4  # of the mean variance of the columns: a smaller move of all centres ends it
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Clusters (m,) from 0, the centres (k, r) in the transformed embedding, and the inertia."""
+
+    labels: Vector
+    centers: Small
+    inertia: float
+
+
+def lloyd(space: Space, rows: Block, centers: Small) -> Assignment:
+    """At most 20 of Lloyd's steps from these centres, fewer where they stop moving.
+
+    A cluster that loses all its rows takes over the row farthest from its own centre. A node
+    counts as often as its weight says. Cost: n·k·r a step, one reduction.
+    Source: Lloyd 1982; empty clusters as scikit-learn does.
+    """
+    k, ones = len(centers), space.weighted(space.rowwise(_ones, rows))
+    weighed = space.weighted(rows)
+    tol = _TOL * _variance(space, rows, ones)
+    labels = space.rowwise(lambda X: nearest_centre(X, centers), rows)
+    for _ in range(_STEPS):
+        total, count = space.sums(GroupSums(weighed, labels, k), GroupSums(ones, labels, k))
+        filled = not count.all() and _fill(
+            space, (rows, ones), _squares(space, rows, labels, centers), labels, total, count
+        )
+        # A cluster whose only row was taken over stays where it is: nothing has no mean.
+        there = count > _NOTHING * count.max()
+        before, centers = centers, np.where(there, total / np.where(there, count, 1.0), centers)
+        labels = space.rowwise(lambda X, C=centers: nearest_centre(X, C), rows)
+        if not filled and float(((centers - before) ** 2).sum()) <= tol:
+            break
+    inertia = space.gram(ones, _squares(space, rows, labels, centers))
+    return Assignment(labels, centers, float(inertia[0, 0]))
+
+
+def _fill(
+    space: Space,
+    data: tuple[Block, Block],
+    squares: Block,
+    labels: Vector,
+    total: Small,
+    count: Small,
+) -> bool:
+    """Give every empty cluster the farthest row that is left, by changing sums and counts.
+
+    Returns whether there were such rows.
+    """
+    rows, ones = data
+    empty = np.flatnonzero(count[:, 0] == 0)
+    far = space.largest(squares, empty.size)
+    taken, weight = space.take(rows, far), space.take(ones, far)
+    if not space.take(squares, far).any():  # fewer distinct rows than clusters
+        return False
+    before = space.take(space.column(labels), far)[:, 0].astype(np.int64)
+    for new, old, row, w in zip(empty, before, taken, weight, strict=True):
+        total[old] -= w * row
+        count[old] -= w
+        total[new], count[new] = w * row, w
+    return True
+
+
+def _squares(space: Space, rows: Block, labels: Vector, centers: Small) -> Block:
+    """Squared distance of every row from its centre, (n, 1)."""
+    return space.rowwise(
+        lambda X, own: ((X - centers[own]) ** 2).sum(axis=1, keepdims=True), rows, labels
+    )
+
+
+def _variance(space: Space, rows: Block, ones: Block) -> float:
+    """Mean variance of the columns, by differences from the mean."""
+    plain = space.rowwise(_ones, rows)
+    total, count = space.sums(Gram(ones, rows), Gram(ones, plain))
+    mean = total / count
+    squares = space.rowwise(lambda X: ((X - mean) ** 2).sum(axis=1, keepdims=True), rows)
+    return float(space.gram(ones, squares)[0, 0] / count[0, 0] / rows.shape[1])
+
+
+def _ones(X: NDArray[Any]) -> NDArray[np.float64]:
+    return np.ones((len(X), 1))
+
+
+# --- k-means of rows on disk: on a sample to its end, all other rows are looked at once
+
+
+_ROWS_ON_DISK = 200_000  # rows of it
+_NUMBERS = 1 << 22  # in them at most, but for 50 rows a cluster
+
+
+def clusters_of(
+    space: Space, rows: Block, k: int, seed: int, *, centers: Small | None = None, **how: int
+) -> Vector:
+    """Clusters of rows (n, r) wherever they are, see `kmeans`, which takes `how`."""
+    if isinstance(space, DiskSpace):
+        return sampled_kmeans(space, rows, k, seed, centers=centers, **how)
+    return kmeans(rows, k, seed, centers=centers, space=space, **how).labels
+
+
+def sampled_kmeans(
+    space: DiskSpace,
+    rows: Block,
+    k: int,
+    seed: int,
+    *,
+    centers: Small | None = None,
+    sample: int = _ROWS_ON_DISK,
+    **how: int,
+) -> NDArray[np.int64]:
+    """Clusters (n,) of rows (n, r), -1 for those that the space's weights do not count.
+
+    From `centers` (k, r), or ten starts. Memory: clusters, and the sample.
+    """
+    chosen, weights = np.arange(space.size), None
+    most = min(sample, max(_NUMBERS // k, 50 * k))
+    if space.size > most:
+        chosen = np.sort(np.random.default_rng(seed).choice(space.size, most, replace=False))
+    if space.weights is not None:
+        weights = space.take(space.column(space.weights), chosen)[:, 0]
+        chosen, weights = chosen[weights > 0], weights[weights > 0]
+    here = LocalSpace(chosen.size, weights)
+    found = kmeans(space.take(rows, chosen), k, seed, centers=centers, space=here, **how).centers
+    clusters = np.empty(space.size, dtype=np.int64)
+    for part in space.ranges(3 * rows.row_bytes + 16):
+        clusters[part] = nearest_centre(rows[part], found)
+        if space.weights is not None:
+            clusters[part][space.weights[part] == 0] = -1
+    return clusters
+
+
+# --- k-means that starts from labels: one cluster a class, at the mean of its labelled rows
+#
+# Source: Basu, Banerjee & Mooney 2002, Seeded-KMeans.
+
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.floating]
+
+_SEEDED_ROWS = 20_000  # rows on which starts are compared
+_PARTS = 3  # of the labels, held out one after the other
+
+
+def label_centers(
+    rows: Rows, labels: Ints, k: int, seed: int, weights: Floats | None = None
+) -> Floats:
+    """Centres (k, r): the mean of every class's rows (m, r), in order of the classes.
+
+    `labels` (m,) have -1 for unknown and at most k classes; `weights` (m,) tell how often a row
+    counts. Centres beyond the classes are rows drawn with a chance in proportion to the squared
+    distance from the nearest centre so far (k-means++, Arthur & Vassilvitskii 2007).
+    """
+    often = np.ones(len(rows)) if weights is None else weights
+    classes = np.unique(labels[labels >= 0])
+    own = [labels == c for c in classes]
+    centers = [np.average(rows[at], axis=0, weights=often[at]) for at in own]
+    if len(centers) == k:
+        return np.stack(centers).astype(np.float64)
+    rng, far = np.random.default_rng(seed), np.full(len(rows), np.inf)
+    for at in range(k - 1):
+        far = np.minimum(far, ((rows - centers[at]) ** 2).sum(axis=1))
+        if at + 1 == len(centers):
+            chance = np.cumsum(far * often)
+            drawn = int(np.searchsorted(chance, rng.random() * chance[-1], side="right"))
+            centers.append(rows[min(drawn, len(rows) - 1)])
+    return np.stack(centers).astype(np.float64)
+
+
+def seeded_kmeans(
+    rows: Rows, labels: Ints, k: int, seed: int, weights: Floats | None = None
+) -> Ints:
+    """Clusters (m,) by Lloyd's steps from `label_centers`; cluster c is that of the cth class."""
+    centers = label_centers(rows, labels, k, seed, weights)
+    space = LocalSpace(len(rows), weights)
+    found: Ints = kmeans(rows, k, seed, centers=centers, space=space).labels
+    return found
+
+
+def dealt(codes: Ints, rng: np.random.Generator, parts: int = _PARTS) -> Ints:
+    """Part (l,) in which a label is held out, classes dealt evenly; -1 for a class's only one."""
+    part = np.full(codes.size, -1, dtype=np.int64)
+    first = 0
+    for c in np.unique(codes):
+        own = rng.permutation(np.flatnonzero(codes == c))
+        if own.size > 1:
+            part[own] = (first + np.arange(own.size)) % parts
+            first += own.size
+    return part
+
+
+def held_out_right(
+    spaces: tuple[Rows, ...], labels: Ints, k: int, seed: int, weights: Floats | None = None
+) -> tuple[int, ...]:
+    """How many labels held out seeded k-means answers rightly, on a sample of each space's rows.
+
+    Spaces (m, r) are of the same m nodes, whose `labels` are held out in three parts.
+    """
+    rng = np.random.default_rng(seed)
+    known = np.flatnonzero(labels >= 0)
+    rows = np.arange(labels.size)
+    if rows.size > _SEEDED_ROWS:
+        rows = np.union1d(rng.choice(rows.size, _SEEDED_ROWS, replace=False), known)
+    own = np.unique(labels[known], return_inverse=True)[1]
+    codes, part = np.full(rows.size, -1, dtype=np.int64), np.full(rows.size, -1, dtype=np.int64)
+    codes[np.searchsorted(rows, known)] = own.ravel()
+    part[np.searchsorted(rows, known)] = dealt(own.ravel(), rng)
+    right = []
+    for space in spaces:
+        some, often, count = space[rows], None if weights is None else weights[rows], 0
+        for held in range(_PARTS):
+            found = seeded_kmeans(some, np.where(part == held, -1, codes), k, seed, often)
+            count += int(np.count_nonzero(found[part == held] == codes[part == held]))
+        right.append(count)
+    return tuple(right)

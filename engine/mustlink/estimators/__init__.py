@@ -1,0 +1,1 @@
+"""What every estimator begins with: its graph, its budget, what is known of nodes."""

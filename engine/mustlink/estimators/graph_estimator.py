@@ -1,0 +1,460 @@
+"""What all estimators share: their graph parameters, input to graph, threads, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mustlink.context.method_cost import Cost, Given, Size, StoredCost, eigenvectors, home_for
+from mustlink.context.stage_cache import Keeper, Shelf
+from mustlink.context.workspace import Workspace
+from mustlink.core import io_entry_points
+from mustlink.core.check import (
+    PlainParameters,
+    as_integer,
+    as_points,
+    as_random_state,
+    check_choice,
+)
+from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import parse_size, size_text
+from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.grown_vectors import extend_vectors
+from mustlink.eigen.work import DISK, MEMORY
+from mustlink.errors import AtHomeOnlyError, InputError
+from mustlink.graph import Graph
+from mustlink.graph.forms import sides_of, unwrapped
+from mustlink.graph.graph import joined_nodes, range_notes
+from mustlink.graph.several import Views, check_graph_weights, one_of
+from mustlink.graph.stored import StoredGraph
+from mustlink.graph.structure import as_sample_weight
+from mustlink.kernels.threads import threads
+from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
+from mustlink.neighbors.new_points import NewPoints, joined_points
+from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+
+Floats = NDArray[np.float64]
+_COLUMNS = 10  # where the method does not say
+_GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
+
+
+@dataclass(eq=False, repr=False)
+class GraphEstimator(PlainParameters, BaseEstimator):
+    """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
+
+    scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"
+    (`n_neighbors`, `metric`, `weights`, see `knn_graph`), "rbf" (dense), "precomputed": X is an
+    affinity (n, n) or scikit-learn's `kneighbors_graph` of ones, "precomputed_nearest_neighbors": X
+    holds distances to the neighbours, as its `KNeighborsTransformer` makes. Rows of points that are
+    equal in single precision are one node of a "knn" graph, which counts them; answers have a line
+    for every row, `graph_` the nodes. `memory` is the
+    most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
+    vectors held in single precision where doubles do not fit, and InputError names the least that
+    works. None sets no limit.
+
+    `graph_weights` (V,) >= 0 are those of X and of the other `graphs` of `fit`, each divided by its
+    volume first (`graph.several`); "equal"; or "auto", which weighs a graph by how well it ranks
+    must-links above cannot-links, without constraints the edges of the others above random pairs
+    (`graph.several`). The report tells which and why.
+
+    `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
+    answer so far is returned: iterations end as they are, candidates that are left and part of
+    the neighbour search are left out, and a warning says so. It is not kept to the second, and the
+    first answer is always finished by the shortest way. A result that was cut short depends on the
+    clock; with time to spare it is the same as without a limit.
+    """
+
+    _: KW_ONLY
+    affinity: str = "knn"
+    n_neighbors: int = 15
+    metric: str = "euclidean"
+    weights: str = "local"
+    random_state: Any = None
+    n_jobs: int | None = None
+    memory: int | str | None = None
+    time_limit: float | str | None = None
+    graph_weights: Any = "auto"
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
+    _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
+
+    def _check(self) -> None:
+        """Raise InputError for parameters that make no sense."""
+
+    def save(self, path: Any, *, data: bool = True) -> None:
+        """Write the fitted estimator into an HDF5 file, from which `mustlink.load` makes it again.
+
+        It is what `mustlink cluster -o` writes: labels, embedding and report, and the model, by
+        which the estimator that is loaded answers, is refitted and extended as this one, bit by
+        bit: parameters, what was told, graph, smooth vectors and points. The last three are most of
+        the file: 10⁶ nodes with 15 neighbours are 250 MB, each smooth vector is 4 to 8 MB.
+        Without `data` the file has digests of points and graph, which `load` is then to be given.
+        Raises InputError for parameters that hold code, such as a classifier.
+        """
+        io_entry_points.save(self, path, data=data)
+
+    def prepared_by(self, preparation: Any) -> Self:
+        """Say how the fitted points were prepared: new ones are given as those were before that.
+
+        `preparation` is a `mustlink.preprocessing.fitted.Fitted`; None: not at all. It is no
+        parameter either, and the next `fit` forgets it.
+        """
+        self._preparation = preparation
+        return self
+
+    def _as_fitted(self, X: Any) -> Any:
+        """New points prepared as the fitted ones were, as files are read; raises InputError."""
+        how = getattr(self, "_preparation", None)
+        return X if how is None else how.transform(X).astype("float32")
+
+    def keep_in(self, keeper: Keeper | None) -> Self:
+        """Keep results of finished stages with a keeper, so that a later run can go on from them.
+
+        Not a parameter: clones know nothing of it. None ends it.
+        """
+        self._kept_in = keeper
+        return self
+
+    def search_on(self, executor: Executor | None) -> Self:
+        """Let workers of an executor search neighbours, see `knn_graph`; not a parameter either."""
+        self._searches = executor
+        return self
+
+    @property
+    def _keeper(self) -> Keeper | None:
+        """Who keeps results of finished stages, see `keep_in`."""
+        return getattr(self, "_kept_in", None)
+
+    @contextmanager
+    def _running(self, recorder: Recorder) -> Iterator[None]:
+        """With as many threads and within as much time as allowed."""
+        with threads(self.n_jobs), recorder.limited(self.time_limit):
+            yield
+
+    @property
+    def _budget(self) -> int | None:
+        """The most that the process may take, in bytes."""
+        return None if self.memory is None else parse_size(self.memory)
+
+    def _depends(self) -> dict[str, Any]:
+        """The parameters that a result depends on beside the graph, the seed and the memory."""
+        others = {"random_state", "n_jobs", "memory", "time_limit", "graph_weights"}
+        others |= set(_GRAPH_PARAMETERS)
+        return {name: value for name, value in self.get_params().items() if name not in others}
+
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn should know: rows and columns of a graph are split together."""
+        tags = super().__sklearn_tags__()
+        is_graph = self.affinity in PRECOMPUTED
+        tags.input_tags.pairwise = is_graph
+        tags.input_tags.sparse = is_graph
+        return tags
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the iteration that the result came from, 1 where it was solved directly."""
+        check_is_fitted(self)
+        convergence, extra = self.report_.convergence, self.report_.extra
+        steps = extra.get("iterations", 1) if convergence is None else convergence.iterations
+        return max(1, int(steps))
+
+    @property
+    def row_labels_(self) -> NDArray[Any]:
+        """`labels_` of the rows (n,) of a matrix that was fitted as `bipartite_graph`."""
+        return self._on_sides()[0]
+
+    @property
+    def column_labels_(self) -> NDArray[Any]:
+        """`labels_` of the columns (m,) of a matrix that was fitted as `bipartite_graph`."""
+        return self._on_sides()[1]
+
+    def _on_sides(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """`labels_` of rows and of columns; AttributeError where nodes are of one kind."""
+        sides = sides_of(self.graph_) if hasattr(self, "graph_") else None
+        if sides is None:
+            raise AttributeError("rows and columns have labels where a bipartite_graph was fitted")
+        return self.labels_[: sides[0]], self.labels_[sides[0] :]
+
+    def _remember(self, X: Any) -> None:
+        """Keep a reference to the points for new ones to be compared with, and their columns."""
+        is_graph = isinstance(X, Graph) or self.affinity in PRECOMPUTED
+        self._preparation = None
+        self._points = None if is_graph else X
+        if not isinstance(X, Graph):
+            validate_data(self, X, skip_check_array=True)
+
+    def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
+        """Points of the same columns beside those that were fitted; raises InputError.
+
+        `columns` are those of what is wanted of them, which must fit into `memory`.
+        """
+        check_is_fitted(self)
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError("new points: the graph of those that were fitted stays on disk")
+        if self._points is None:
+            raise InputError(
+                "new points: a graph was fitted, whose nodes have no coordinates; fit points"
+            )
+        new = as_points(X := self._as_fitted(X))
+        validate_data(self, X, reset=False, skip_check_array=True)
+        needed, budget = 8 * new.shape[0] * columns, self._budget
+        if budget is not None and needed > budget:
+            raise InputError(
+                f"memory: {size_text(budget)} given, but {new.shape[0]} points by {columns} "
+                f"columns take {size_text(needed)}; give fewer points at a time, or raise memory"
+            )
+        near = self.n_neighbors, self.metric
+        return NewPoints.beside(as_points(self._points), self.graph_, new, *near)
+
+    def _seed(self) -> int:
+        """One integer for everything random in this fit."""
+        return int(as_random_state(self.random_state).integers(2**31))
+
+    def _work(
+        self,
+        X: Any,
+        recorder: Recorder,
+        seed: int,
+        sample_weight: Any = None,
+        cost: Cost | None = None,
+        beside: int = 0,
+    ) -> Workspace:
+        """Points, a matrix, a Graph or Views as a graph with what is derived from it; InputError.
+
+        `sample_weight` (n,): how often every row counts; `cost` of this fit, where labels tell
+        more of it than the parameters; `beside`: bytes that are held for it beside the points.
+        """
+        check_choice(self.affinity, AFFINITIES, "affinity")
+        views = X
+        X = unwrapped(X.first if isinstance(X, Views) else X)
+        X = self._in_memory(X, cost) if isinstance(X, StoredGraph) else X
+        self._remember(X)
+        weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
+        held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
+        recorder.keep_within(self._budget, held)
+        shelf = Shelf(recorder, self._keeper)
+        if isinstance(X, Graph):
+            graph = X
+        else:
+            self._check_points(X, held, cost or self.cost())
+            made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
+            limits = {"n_jobs": self.n_jobs, "memory": self._budget}
+            limits["executor"] = getattr(self, "_searches", None)
+            graph = kept_graph(X, weights, made_by, shelf, random_state=seed, **limits)
+        graph = self._joined(graph, views, seed, recorder, shelf)
+        graph = self._weighing(graph, weights, shelf)
+        return self._view(graph, recorder, held, weights, cost)
+
+    def _points_and_view(
+        self,
+        X: Any,
+        graph: Any,
+        recorder: Recorder,
+        seed: int,
+        *,
+        sample_weight: Any,
+        cost: Cost,
+        needs_points: bool,
+        beside: int = 0,
+    ) -> tuple[Any, Workspace]:
+        """Points, where there are any, and the fit's view of the graph; raises InputError.
+
+        Points on disk stay there unless they are needed. `graph` is one of the points, made before;
+        `beside` the bytes that are held for the fit beside the points.
+        """
+        views, graph = X, unwrapped(graph)
+        X = unwrapped(X.first if isinstance(X, Views) else X)
+        is_graph = isinstance(X, Graph | StoredGraph) or self.affinity == "precomputed"
+        if is_graph and graph is not None:
+            raise InputError("graph: X is a graph already; give points as X, or one graph only")
+        if is_graph and needs_points:
+            raise InputError(
+                f"{type(self).__name__}: fits neighbourhoods of points, but only a graph was "
+                "given; pass the points as X (and the graph as graph=)"
+            )
+        if graph is None:
+            built = self._work(views, recorder, seed, sample_weight, cost, beside)
+            if is_graph or (is_rows(X) and not needs_points):
+                return (None if is_graph else X), built  # read when `predict` asks for them
+            return as_points(X), built
+        if sp.issparse(graph):
+            graph = Graph.from_affinity(graph)
+        if not isinstance(graph, Graph):
+            raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+        self._remember(X)
+        points = as_points(X)
+        if points.shape[0] != graph.n_rows:
+            raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
+        weights = as_sample_weight(sample_weight, graph.n_rows)
+        shelf = Shelf(recorder, self._keeper)
+        graph = self._joined(graph, views, seed, recorder, shelf)
+        graph = self._weighing(graph, weights, shelf)
+        return points, self._view(graph, recorder, points.nbytes + beside, weights, cost)
+
+    def _grown(self, X: Any, recorder: Recorder) -> Workspace:
+        """The view of the fitted graph with new points (m, d) joined, or nodes (m, n + m).
+
+        `graph_` and the points are those of all rows then; vectors are extended. Raises InputError.
+        """
+        fitted: Any = self  # what fits set has no types
+        before, weights = fitted.graph_, getattr(self, "_row_weights", None)
+        if not isinstance(before, Graph):
+            raise InputError("add: the graph of this fit is on disk; fit again")
+        if self._points is None:
+            with recorder.stage("joining nodes"):
+                graph = joined_nodes(before, unwrapped(X))
+        else:
+            X = self._as_fitted(X)
+            new, points = as_points(X), as_points(self._points)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            with recorder.stage("joining points"):
+                graph = joined_points(before, points, new)
+            self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])
+        if weights is not None:
+            weights = np.append(weights, np.ones(graph.n_rows - weights.size))
+            fitted._row_weights = weights
+        work = self._view(graph, recorder, row_weights=weights)
+        extend_vectors(before, work)
+        fitted.graph_ = graph
+        return work
+
+    def _in_memory(self, stored: StoredGraph, cost: Cost | None) -> Graph:
+        """A graph on disk read whole; InputError where it does not fit."""
+        if self._budget is not None:
+            size = Size(stored.n_nodes, stored.n_entries, 4)
+            (cost or self.cost()).of_given().check(size, self._budget, single=True)
+        graph = Graph.from_affinity(stored.whole(), stored.info)
+        copies, rows = (None if one is None else one[:] for one in (stored.copies, stored.rows))
+        return replace(graph, weights=copies, rows=rows)
+
+    def _joined(
+        self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: Shelf
+    ) -> Graph:
+        """The graph and the others of its nodes, where `views` are Views, as one; InputError."""
+        wanted = self.graph_weights
+        if not isinstance(views, Views):
+            check_graph_weights(wanted, 1)
+            return graph
+        found = one_of(graph, views, wanted, seed, recorder)
+        origins = [one.derived.origin for one in (graph, *views.others)]
+        if None not in origins:
+            how = origins[1:], found.info["graph_weights"]
+            found.derived.origin = shelf.name_of("several graphs", origins[0], *how)
+        return found
+
+    def _weighing(self, graph: Graph, weights: Floats | None, shelf: Shelf) -> Graph:
+        """The graph in which rows count what the caller says, if he says anything."""
+        if weights is None:
+            return graph
+        found = graph.weighing(weights)
+        found.derived.origin = shelf.name_of("weighted graph", graph.derived.origin, weights)
+        return found
+
+    def _view(
+        self,
+        graph: Graph,
+        recorder: Recorder,
+        held: int = 0,
+        row_weights: Floats | None = None,
+        cost: Cost | None = None,
+    ) -> Workspace:
+        """A fit's view of a graph: single precision where double does not fit; InputError.
+
+        `held` are the bytes of the points, which the caller keeps.
+        """
+        for note in range_notes(graph.info):
+            recorder.note(note)
+        budget = self._budget
+        recorder.keep_within(budget, held)
+        single = budget is not None and self._fits_in_single(
+            graph, recorder, budget, held, cost or self.cost()
+        )
+        return Workspace(graph, recorder, self._keeper, budget, single, held, row_weights)
+
+    def _check_points(self, X: Any, held: int, cost: Cost) -> None:
+        """Raise InputError where points are too many for the memory, whatever their graph."""
+        budget, shape = self._budget, tuple(getattr(X, "shape", ()))
+        if budget is None or self.affinity != "knn" or len(shape) != 2:
+            return
+        room, k = budget - held, as_integer(self.n_neighbors, "n_neighbors", 1)
+
+        def size(n: int) -> Size:
+            return Size(n, n * min(k, n - 1), 4)
+
+        if cost.least_memory(size(shape[0])) > room:  # equal rows are one node
+            cost.check(size(count_distinct(X)), room, single=True)
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """What a fit with these parameters takes at its peak, whatever the graph.
+
+        `n_classes` are the classes that labels name, None if they are not known yet.
+        """
+        return eigenvectors(_COLUMNS)
+
+    # --- on disk and on ranks
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        """Parameters, and whether their values run in memory alone."""
+        return {}
+
+    def _stays_on_disk(self, stored: StoredGraph, cost: Cost | None = None) -> bool:
+        """Whether a graph on disk is too large for the memory of an estimator that runs there."""
+        given = Given(stored.n_nodes, stored.n_entries)
+        home = home_for(self._budget, cost or self.cost(), given)
+        return DISK in self.homes and home.name != MEMORY
+
+    def _check_home(self, home: str, others: Mapping[str, Any] | None = None) -> None:
+        """Raise InputError for a method, an option or other input that does not run in a home.
+
+        `others` is what else was given to `fit`, by name. AtHomeOnlyError names a parameter.
+        """
+        where = f"on {home}"
+        more = ", or give more memory" if home == DISK else ""
+        if home not in self.homes:
+            raise InputError(f"{type(self).__name__}: does not run {where}; choose another method")
+        for name, value in (others or {}).items():
+            if value is not None:
+                raise InputError(f"{name}: does not run {where}; leave it out{more}")
+        self._check()
+        for name in (name for name, alone in self._in_memory_only().items() if alone):
+            value = getattr(self, name)
+            why = ": no preconditioner of graph and constraints in one is made there"
+            words = f"{name}: {value!r} does not run {where}{why if value == 'exact' else ''}"
+            raise AtHomeOnlyError(f"{words}; leave it out{more}", name)
+
+    def _disk_work(
+        self, graph: StoredGraph, columns: int, cost: StoredCost, recorder: Recorder
+    ) -> StoredWork:
+        """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
+        budget, keeper = self._budget, self._keeper
+        recorder.keep_within(budget)
+        if budget is not None:
+            cost.check(budget)
+            limit = size_text(budget)
+            recorder.note(f"memory: graph and vectors stay on disk to stay within {limit}")
+        folder = None if keeper is None else keeper.scratch
+        return StoredWork(graph, columns, recorder, folder, keeper)
+
+    def _fits_in_single(
+        self, graph: Graph, recorder: Recorder, budget: int, held: int, cost: Cost
+    ) -> bool:
+        """Whether only single precision fits; raises InputError where not even that does."""
+        memory, W = budget - held, graph.affinity
+        size = Size(graph.n_nodes, W.nnz, W.dtype.itemsize)
+        single = cost.wants_single(Size(size.n, size.nnz), memory)
+        if single:
+            cost.check(size, memory, single=True)
+            recorder.note(
+                f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
+            )
+        return single

@@ -1,0 +1,132 @@
+"""The graph that `affinity` of an estimator names: of points, or of a matrix that is one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.context.stage_cache import Shelf
+from mustlink.core.check import as_points, check_choice
+from mustlink.core.observe import Recorder
+from mustlink.errors import InputError
+from mustlink.graph.graph import Graph
+from mustlink.graph.weights import (
+    graph_of_connectivity,
+    graph_of_distances,
+    is_connectivity,
+    rbf_graph,
+)
+from mustlink.neighbors.knn import WEIGHTS, knn_graph
+from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
+
+PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
+AFFINITIES = ("knn", "rbf", *PRECOMPUTED)
+
+
+def affinity_graph(
+    X: Any,
+    recorder: Recorder,
+    *,
+    affinity: str,
+    n_neighbors: int,
+    metric: str,
+    weights: str,
+    **search: Any,
+) -> Graph:
+    """Points (n, d) or a matrix (n, n) as a graph, see `GraphEstimator`; raises InputError.
+
+    `search` is for `knn_graph`, where equal rows are one node.
+    """
+    if affinity == "precomputed":
+        return _matrix_graph(X, recorder)
+    if affinity == "precomputed_nearest_neighbors":
+        check_choice(weights, WEIGHTS, "weights")
+        with recorder.stage("weights"):
+            return graph_of_distances(X, weights)
+    if sp.issparse(X):
+        raise InputError(
+            'affinity: X is a sparse matrix; say affinity="precomputed" if it is a graph, '
+            "or give points as a dense array"
+        )
+    if affinity == "rbf":
+        with recorder.stage("rbf graph"):
+            return rbf_graph(X)
+    return knn_graph(
+        X,
+        n_neighbors,
+        metric=metric,
+        weights=weights,
+        observer=recorder,
+        duplicates="merge",
+        **search,
+    )
+
+
+def kept_graph(
+    X: Any,
+    weights: NDArray[np.float64] | None,
+    made_by: dict[str, Any],
+    shelf: Shelf,
+    **search: Any,
+) -> Graph:
+    """`affinity_graph`, or what an earlier run kept of it; rows of weight 0 are nodes apart.
+
+    `weights` (n,) of the rows, None: 1 each; `made_by` are the parameters of the graph.
+    """
+    recorder, keeper = shelf.recorder, shelf.keeper
+    counted = None
+    is_given = made_by["affinity"] in PRECOMPUTED  # the caller has it
+    if weights is not None and not weights.all():
+        silent = int(np.count_nonzero(weights == 0))
+        noun = "row has" if silent == 1 else "rows have"
+        recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
+        if not is_given:  # nobody's neighbour, either
+            counted = np.flatnonzero(weights)
+    others: tuple[Any, ...] = () if counted is None else (counted,)
+    others += () if search.get("executor") is None else ("tasks",)
+    depends = (made_by, search["random_state"], search["memory"], *others)
+    name = shelf.name_of("graph", shelf.source, *depends)
+    make = partial(
+        affinity_graph,
+        X if counted is None else _some_rows(X, counted),
+        recorder,
+        **made_by,
+        **search,
+        keeper=None if counted is not None else keeper,  # which knows all rows only
+        scratch=shelf.scratch,
+    )
+    graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
+    if counted is not None:
+        graph = graph.beside(counted, n_rows(X))
+    graph.derived.origin = None if recorder.left_out else name  # which is that of the whole one
+    return graph
+
+
+def _matrix_graph(X: Any, recorder: Recorder) -> Graph:
+    """An affinity (n, n), or scikit-learn's neighbours of ones, with a note."""
+    with recorder.stage("checking the graph"):
+        directed = is_connectivity(X)
+        graph = graph_of_connectivity(X) if directed else Graph.from_affinity(X)
+    if directed:
+        recorder.note(
+            f"affinity: {graph.info['n_neighbors']} neighbours in every row and not "
+            "symmetric, taken for a kneighbors_graph A: (A + A.T) / 2 is clustered"
+        )
+    return graph
+
+
+def n_rows(X: Any) -> int:
+    """Rows of what a caller gives."""
+    if isinstance(X, Graph):
+        return X.n_rows
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    return int(shape[0]) if shape else 0
+
+
+def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of points, read when they are asked for where these are."""
+    return DistinctRows(X, rows) if is_rows(X) else as_points(X)[rows]

@@ -1,5 +1,0 @@
-"""Nearest neighbours of points: exact, by a tree, by cells in memory or on disk; their graph."""
-
-from mustlink.neighbours.knn import knn_graph
-
-__all__ = ["knn_graph"]

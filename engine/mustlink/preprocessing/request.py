@@ -1,0 +1,130 @@
+"""What is asked to be done to the columns of points."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mustlink.errors import InputError
+
+STANDARDIZE = ("standard", "robust")
+IMPUTE = ("mean", "median", "most_frequent")
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Steps in the order they are taken; columns by name or by number from 0.
+
+    The columns of `drop` are left out, whatever is in them; others keep their numbers.
+    Rows with missing values (NaN) are left out (`drop_missing`) or filled with the mean, median or
+    most frequent value of the column (`impute`). Every column of `one_hot` becomes one column of 0
+    and 1 per value. At last all columns are divided by their standard deviation about the mean
+    (`standardize="standard"`), or by the distance of their quartiles about the median ("robust").
+    """
+
+    standardize: str | None = None
+    one_hot: tuple[str | int, ...] = ()
+    impute: str | None = None
+    drop_missing: bool = False
+    drop: tuple[str | int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise InputError for what is unknown or contradicts itself."""
+        from mustlink.core.check import check_choice  # NumPy comes with it: --help does without
+
+        if self.standardize is not None:
+            check_choice(self.standardize, STANDARDIZE, "standardize")
+        if self.impute is not None:
+            check_choice(self.impute, IMPUTE, "impute")
+            if self.drop_missing:
+                raise InputError("drop_missing: leaves out what impute would fill; give one")
+        both = set(self.one_hot) & set(self.drop)
+        if both:
+            raise InputError(f"one_hot: column {both.pop()!r} is also in drop; give it once")
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether points stay as they are."""
+        return self == Preparation()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of the steps that are taken, none for nothing."""
+        found = {name: value for name, value in asdict(self).items() if value}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}
+
+    def options(self) -> list[str]:
+        """What is typed for these steps in the shell."""
+        return [
+            "--" + name.replace("_", "-") + ("" if value is True else f"={value}")
+            for name, value in (
+                ("drop", ",".join(map(str, self.drop))),
+                ("impute", self.impute == "mean" or self.impute),
+                ("drop_missing", self.drop_missing),
+                ("one_hot", ",".join(map(str, self.one_hot))),
+                ("standardize", self.standardize == "standard" or self.standardize),
+            )
+            if value
+        ]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Preparation:
+        """The preparation that `to_dict` told."""
+        values: dict[str, Any] = dict(told)
+        values |= {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
+        return cls(**values)
+
+
+def column_numbers(
+    wanted: Sequence[str | int], names: Sequence[str], d: int, option: str
+) -> tuple[int, ...]:
+    """Numbers of columns that are wanted by name or by number from 0, each once.
+
+    A name goes before a number. Raises InputError that begins with the option.
+    """
+    found: list[int] = []
+    for word in wanted:
+        text = str(word).strip()
+        if text in names:
+            at = list(names).index(text)
+        elif text.isdecimal() and int(text) < d:
+            at = int(text)
+        else:
+            raise InputError(f"{option}: {_unknown(text, names, d)}")
+        if at not in found:
+            found.append(at)
+    return tuple(found)
+
+
+def column_title(at: int, names: Sequence[str]) -> str:
+    """How messages call a column."""
+    return f"column {names[at]!r}" if at < len(names) else f"column {at}"
+
+
+def listed(columns: Sequence[int], names: Sequence[str], most: int = 8) -> str:
+    """Columns in a message: names or numbers, the first ones."""
+    shown = [names[at] if at < len(names) else str(at) for at in columns[:most]]
+    return ", ".join(shown) + (f", … ({len(columns)} in all)" if len(columns) > most else "")
+
+
+def as_option(columns: Sequence[int], names: Sequence[str]) -> str:
+    """What is typed for columns: names, or numbers where a shell has another use for a name."""
+
+    def word(at: int) -> str:
+        name = names[at] if at < len(names) else ""
+        plain = re.fullmatch(r"\w[\w.-]*", name) and not name.isdecimal()
+        return name if plain and list(names).count(name) == 1 else str(at)
+
+    return ",".join(map(word, columns))
+
+
+def _unknown(text: str, names: Sequence[str], d: int) -> str:
+    if text.lstrip("-").isdecimal():
+        return f"column {text} is not there; columns are numbered from 0 to {d - 1}"
+    if not names:
+        return f"{text!r} is no number, and the columns have no names; give 0 to {d - 1}"
+    close = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
+    more = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names[:12])}"
+    return f"no column is called {text!r}" + more + (" …" if not close and len(names) > 12 else "")

@@ -1,0 +1,204 @@
+"""What a caller tells of nodes: labels, and priors with a degree of belief.
+
+A prior is what something else says of the class of every node: outputs of a classifier, scores of
+cell types, colours of a photograph. To what a method minimises it adds Σ_i u_i ‖f_i − p_i‖² over
+the nodes without a label, as if each of them had an edge of weight u_i to a node of its own that is
+held at p_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.core.check import numeric_array
+from mustlink.core.labels import check_two_classes, labels_of_nodes
+from mustlink.core.observe import Recorder
+from mustlink.errors import InputError
+from mustlink.operators.laplacian import Block
+
+_SUM = 1e-6  # by which a distribution may miss 1
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Nodes = NDArray[np.integer[Any]]
+
+
+def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
+    """Raise InputError for a prior that a method has no use for, and a belief in nothing."""
+    if prior is None and belief is not None:
+        raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
+    if prior is not None and not minimises:
+        raise InputError(
+            f"prior: {method} minimises nothing that it could be added to; use GFHF or LLGC"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPrior:
+    """What `fit` was given: distributions (n, K) over `classes` (K,), and beliefs (n,)."""
+
+    values: Block
+    belief: Floats
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, prior: Any, belief: Any, classes: NDArray[Any]) -> GivenPrior | None:
+        """What was found sound by a fit, None for nothing."""
+        if prior is None:
+            return None
+        values = np.asarray(prior, dtype=np.float64)
+        u = np.asarray(1.0 if belief is None else belief, dtype=np.float64)
+        return cls(values, np.broadcast_to(u, len(values)), classes)
+
+    def over(self, classes: NDArray[Any], n: int) -> tuple[Block, Floats]:
+        """The same of n rows, of which the last may be new, over other classes (c,).
+
+        A class that is new has no share; the share of one that is gone is taken from the belief,
+        and the others' are scaled to sum 1.
+        """
+        at = {one: column for column, one in enumerate(self.classes.tolist())}
+        values, belief = np.zeros((n, classes.size)), np.zeros(n)
+        m = len(self.values)
+        for column, one in enumerate(classes.tolist()):
+            if one in at:
+                values[:m, column] = self.values[:, at[one]]
+        belief[:m] = self.belief
+        if set(at) <= set(classes.tolist()):
+            return values, belief
+        left = values.sum(axis=1)
+        return np.divide(values, left[:, None], out=values, where=left[:, None] > 0), belief * left
+
+
+def bytes_of(*given: Any) -> int:
+    """Bytes of arrays that a caller holds; of numbers and of nothing 0."""
+    return sum(one.nbytes for one in given if isinstance(one, np.ndarray))
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Distributions (m, K) over the classes, and how much each is believed, (m,) >= 0."""
+
+    values: Block
+    belief: Floats
+
+    @classmethod
+    def of_rows(cls, prior: Any, belief: Any, n: int, n_classes: int) -> Prior:
+        """What is given, (n, K) and (n,) or a number, 1 if left out; raises InputError."""
+        P = np.asarray(numeric_array(prior, "prior"), dtype=np.float64)
+        if P.shape != (n, n_classes):
+            raise InputError(
+                f"prior: shape {P.shape} for {n} nodes whose labels have {n_classes} classes; give "
+                "a row for each node, a column for each class in the order of their numbers"
+            )
+        u = np.asarray(numeric_array(1.0 if belief is None else belief, "belief"), dtype=np.float64)
+        u = np.full(n, float(u)) if u.ndim == 0 else u
+        if u.shape != (n,):
+            raise InputError(f"belief: shape {u.shape} for {n} nodes; give a number, or one a node")
+        if not (np.isfinite(u) & (u >= 0)).all():
+            raise InputError("belief: it must be finite and 0 or more; 0 where nothing is known")
+        wrong = (u > 0) & ~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1.0) <= _SUM))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"prior: row {row} is no distribution over the classes; let its entries be 0 or "
+                "more with sum 1, or its belief 0"
+            )
+        return cls(np.where(u[:, None] > 0, P, 0.0), u)
+
+    def without(self, known: NDArray[np.bool_]) -> Prior:
+        """What is said of the other nodes: of those that are known (n,) their label says all."""
+        return Prior(self.values, np.where(known, 0.0, self.belief))
+
+    def of_nodes(self, rows: Nodes, weights: Floats, n_nodes: int) -> Prior:
+        """What is said of rows as of the nodes (m,) that they are, `weights` what rows count.
+
+        Of rows that are one node the beliefs add up, and the node has their mean.
+        """
+        u = self.belief * weights
+        total: Floats = np.bincount(rows, u, n_nodes).astype(np.float64)
+        sums = [np.bincount(rows, u * p, n_nodes) for p in self.values.T]
+        return Prior(np.column_stack(sums) / np.where(total > 0, total, 1.0)[:, None], total)
+
+    def joined(self, Y: Block, weight: Floats | None, scale: Floats | None) -> tuple[Block, Floats]:
+        """Targets and weights of w(g − y)² + u(g/s − p)² as one square, `scale` s of g = sf."""
+        w = np.zeros(self.belief.size) if weight is None else weight
+        s = np.ones(self.belief.size) if scale is None else scale
+        u = self.belief / s**2
+        total = w + u
+        share = np.divide(u, total, out=np.zeros_like(u), where=u > 0)[:, None]
+        return (1.0 - share) * Y + share * (s[:, None] * self.values), total
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
+
+    `counts` (m,) and `node_of` (n,), the node of every row, are None where every row is a node.
+    `prior` is what is believed of nodes.
+    """
+
+    rows: Ints
+    nodes: Ints
+    counts: Floats | None = None
+    prior: Prior | None = None
+    node_of: Nodes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        labels: Ints,
+        n_nodes: int,
+        node_of: Nodes | None,
+        weights: Floats | None,
+        recorder: Recorder,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> Told:
+        """What labels of rows (n,) say of the nodes that they are; tells of contradictions.
+
+        `node_of` (n,) is the node of every row, None for rows in the order of the nodes, `weights`
+        (n,) what each counts, None where every row is a node. `prior` and `belief` are as in
+        `Prior.of_rows`, where something is believed.
+        """
+        found = cls(labels, labels)
+        if node_of is not None or weights is not None:
+            node_of = np.arange(n_nodes) if node_of is None else node_of
+            weights = np.ones(labels.size) if weights is None else weights
+            nodes, doubt = labels_of_nodes(labels, node_of, weights, n_nodes)
+            if doubt:
+                recorder.warn(doubt)
+            check_two_classes(nodes, "y")
+            agree = (labels >= 0) & (labels == nodes[node_of])
+            counts = np.bincount(node_of[agree], weights[agree], n_nodes).astype(np.float64)
+            found = cls(labels, nodes, counts, node_of=node_of)
+        if prior is None:
+            return found
+        said = Prior.of_rows(prior, belief, labels.size, found.classes.size)
+        if node_of is not None and weights is not None:
+            said = said.of_nodes(node_of, weights, n_nodes)
+        return replace(found, prior=said)
+
+    @property
+    def classes(self) -> Ints:
+        """Classes (K,) of which a node has the label."""
+        return np.unique(self.nodes[self.nodes >= 0])
+
+    @property
+    def of_rows(self) -> Ints:
+        """Labels (n,) of the nodes that rows are."""
+        return self.nodes if self.node_of is None else self.nodes[self.node_of]
+
+    @property
+    def all(self) -> tuple[Floats | Ints | None, ...]:
+        """What answers depend on."""
+        believed = () if self.prior is None else (self.prior.values, self.prior.belief)
+        return self.nodes, self.counts, *believed
+
+    def without(self, held: Ints) -> Told:
+        """The same with the labels of the nodes `held` kept back."""
+        nodes = self.nodes.copy()
+        nodes[held] = -1
+        return replace(self, nodes=nodes)

@@ -1,1 +1,0 @@
-"""From relaxed indicator vectors to clusters."""
