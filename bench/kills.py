@@ -3,7 +3,7 @@
     python bench/kills.py --kills 40
 
 Every trial starts afresh, is killed in a stage drawn at random (all stages alike, however short),
-is checked for files that cannot be read, and goes on with the same command. Told: whether the
+is checked for files that cannot be read, and goes on with the same command. LabelSet: whether the
 labels are those of the undisturbed run, which results were kept and yet computed again, and the
 seconds that the kill cost beside starting the program again.
 """

@@ -12,7 +12,7 @@ import numpy as np
 
 from mustlink.core.process_memory import peak_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard, nested_start
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.kernels.threads import threads
 from mustlink.space.ranks import Ranks
@@ -91,7 +91,7 @@ def main() -> None:
         laplacian = stage("Laplacian", lambda: work.laplacian)
         grids = stage("multigrid set-up", lambda: work.grids)
         found = stage("eigenvectors", lambda: work.smallest_pairs(k))
-        b = k + guard(k)
+        b = k + n_guard_vectors(k)
         shape = DividedShape.of(grids)
         rough, totals = laplacian.in_single, []
         start = nested_start(rough, grids, b, 1).astype(np.float32)

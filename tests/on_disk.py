@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.graph.stored import FileNumbers, StoredGraph, survey
+from mustlink.graph.disk_graph import DiskGraph, FileNumbers, survey
+from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.grounded_laplacian import regularized
-from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space.disk import DiskSpace
 
 
@@ -34,12 +34,12 @@ def stored(W, entries=None, piece=None, types=(np.int64, np.int32, np.float32), 
     parts = (W.indptr, W.indices, W.data)
     files = [numbers(part.astype(t), piece) for part, t in zip(parts, types, strict=True)]
     more = {name: how.pop(name) for name in ("copies", "rows") if name in how}
-    return replace(StoredGraph.of(*files, entries=entries, **how), **more)
+    return replace(DiskGraph.of(*files, entries=entries, **how), **more)
 
 
 def laplacian_on_disk(W, columns=2, tau=0.0, **how):
     """L̄ of the matrix on disk, with so many columns of a recurrence in memory."""
     graph = stored(W, **how)
     seen = survey(graph, DiskSpace(graph.n_nodes))
-    found = StoredLaplacian.of(graph, seen, room=8 * graph.n_nodes * columns)
+    found = DiskLaplacian.of(graph, seen, room=8 * graph.n_nodes * columns)
     return regularized(found, tau) if tau else found

@@ -22,7 +22,7 @@ positions, noise) is chosen in each script's docstring.
 ## Summary
 
 Numbers are *reproduced* where nine in ten are as near the paper's as the line says, *better* where
-nine in ten are that near or better and more are better than worse, and else *differ*. Statements
+nine in ten are that near or better and more are better than worse, and else *differ*. PairGroups
 are reproduced where all hold, better where each that does not hold fails because ours is better,
 and else differ."""
 

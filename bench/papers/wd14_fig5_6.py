@@ -140,12 +140,12 @@ def statements(by: dict[Any, Any], name: str) -> list[Statement]:
     right = [cells[n]["right"] >= RIGHT for n in range(3)]
     seen = [cells[n]["auc"] >= CLEAR for n in range(3)]
     if name == "elephants":
-        told_apart = (
+        explained_variance_ratio = (
             "Fig. 5b: the plain cut has elephants and ground on one side, the sky on the other",
             "Fig. 5c: set 1 isolates the two elephants from sky and ground",
             "Fig. 5d: set 2 tells the left elephant from the right one",
         )
-        return [Statement(*one) for one in zip(told_apart, shown, right, strict=True)]
+        return [Statement(*one) for one in zip(explained_variance_ratio, shown, right, strict=True)]
     return [
         Statement("Fig. 6b, bear: the plain cut does not isolate it", shown[0], not seen[0]),
         Statement("Fig. 6c, bear: blocks on both sides isolate it (AUC)", shown[1], seen[1]),

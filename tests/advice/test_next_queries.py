@@ -10,7 +10,7 @@ import mustlink as ml
 from cases import blobs, planted_graph, random_graph
 from mustlink.advice.asking import STRATEGIES
 from mustlink.advice.pair_questions import Neighbourhoods
-from mustlink.advice.situation import Situation, Walks, doubts, fitting_steps
+from mustlink.advice.situation import Situation, Walks, fitting_steps, uncertainties
 from mustlink.errors import InputError
 from mustlink.selection.calibration import usual
 
@@ -44,7 +44,7 @@ def test_walks_are_powers_of_the_transition_matrix(known):
     assert t == 8 or back[t + 1] * len(W) / (4 * known) < 1
     assert strategy.own == pytest.approx(back[t] if t > 1 else 1)
     P = np.linalg.matrix_power(P, t)
-    doubt, asked = doubts(situation), np.flatnonzero(situation.told).tolist()
+    doubt, asked = uncertainties(situation), np.flatnonzero(situation.told).tolist()
     for node in (5, 60, 7):
         heard = P[:, asked].sum(axis=1)
         assert np.allclose(strategy.values, (doubt * np.exp(-heard / strategy.own)) @ P)
@@ -71,7 +71,7 @@ def test_doubt_is_of_the_memberships(method):
         P = est._evidence().memberships(situation.laplacian.nodes, trust)
     P = np.sort(P, axis=1)
     assert np.allclose(P.sum(axis=1), 1)
-    assert np.allclose(doubts(situation), 1 - P[:, -1] + P[:, -2])
+    assert np.allclose(uncertainties(situation), 1 - P[:, -1] + P[:, -2])
 
 
 # --- next_queries

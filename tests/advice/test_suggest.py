@@ -18,9 +18,9 @@ from mustlink.advice.observations import (
     MOST,
     Coordinates,
     Count,
+    DataProfile,
+    GraphProfile,
     Known,
-    Links,
-    Seen,
     is_pixels,
     sample_size,
     sampled_rows,
@@ -344,11 +344,11 @@ def clean_seen(**changed):
         "metric": "euclidean",
         "metric_reason": "",
         "coordinates": Coordinates(0.0, False, True, 0, 0.2, 1.5, 0, 0.0),
-        "links": Links(1000, 9000, 1, 0.0, 0, 15.0, 18.0, 40),
+        "links": GraphProfile(1000, 9000, 1, 0.0, 0, 15.0, 18.0, 40),
         "known": Known(),
         "count": Count(5, "given"),
     }
-    return Seen(**{**parts, **changed})
+    return DataProfile(**{**parts, **changed})
 
 
 def test_no_doubt_about_clean_data(points, picture):
@@ -395,7 +395,7 @@ def test_doubts_about_graphs(points):
     hub = sp.lil_matrix(lone)
     hub[0, 1:160] = hub[1:160, 0] = 1.0
     assert any("159 neighbours" in d for d in ml.suggest(hub.tocsr(), n_clusters=2).doubts)
-    links = Links(1000, 900, 1, 0.1, 0, 15.0, 18.0, 40)
+    links = GraphProfile(1000, 900, 1, 0.1, 0, 15.0, 18.0, 40)
     assert any("10%" in d for d in doubts.doubts(clean_seen(links=links)))
     assert ml.suggest(small, n_clusters=2).seen.links.parts == 4 + 8  # 2 of 176 are 1 %
 

@@ -7,9 +7,9 @@ from sklearn.base import clone
 import mustlink as ml
 from cases import blobs
 from homes import GRAPHS, METHODS, PROPAGATED, SPREADING, TOLD, alike, choices, graph, told
-from mustlink.context.method_cost import Given
+from mustlink.context.method_cost import FitInput
 from mustlink.estimators.graph_estimator import GraphEstimator
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 from on_disk import stored
 
 
@@ -17,7 +17,7 @@ from on_disk import stored
 def nothing_fits(monkeypatch):
     """Graphs and vectors stay on disk, those of points as well."""
     monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_fit_on_disk_draws_one_seed(nothing_fits, method, how):
         method(memory="2GB", random_state=state, **how).fit(X.astype(np.float32), *told)
         for state in (7, drawn)
     ]
-    assert isinstance(found[1].graph_, StoredGraph)
+    assert isinstance(found[1].graph_, DiskGraph)
     np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
     assert drawn.integers(2**31) == alike.integers(2**31)
 
@@ -48,7 +48,7 @@ def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
     how = {"affinity": "precomputed", "random_state": 0, "variant": variant}
     home = ml.NCut(k, **how).fit(W)
     there = ml.NCut(k, **how).fit(stored(W))
-    assert isinstance(there.graph_, StoredGraph)
+    assert isinstance(there.graph_, DiskGraph)
     assert choices(there.report_) == choices(home.report_)
     assert alike(W, home.labels_, there.labels_) > 0.95
 
@@ -61,7 +61,7 @@ def test_constrained_methods_decide_alike_in_memory_and_on_disk(nothing_fits, na
     made = {"affinity": "precomputed", "random_state": 0}
     home = METHODS[method](k, **made).fit(W, constraints=told(y, k, how))
     there = METHODS[method](k, **made).fit(stored(W), constraints=told(y, k, how))
-    assert isinstance(there.graph_, StoredGraph)
+    assert isinstance(there.graph_, DiskGraph)
     left = [note for note in there.report_.notes if note.startswith("not tried on disk")]
     assert len(left) <= 1
     mine, other = choices(there.report_), choices(home.report_)
@@ -83,7 +83,7 @@ def test_propagated_constraints_decide_alike_in_memory_and_on_disk(nothing_fits,
     made = {"affinity": "precomputed", "random_state": 0}
     home = PROPAGATED[method](k, **made).fit(W, constraints=told(y, k, how))
     there = PROPAGATED[method](k, **made).fit(stored(W), constraints=told(y, k, how))
-    assert isinstance(there.graph_, StoredGraph)
+    assert isinstance(there.graph_, DiskGraph)
     assert choices(there.report_) == choices(home.report_)
     assert alike(W, home.labels_, there.labels_) > 0.9
 
@@ -96,7 +96,7 @@ def test_propagators_decide_alike_in_memory_and_on_disk(nothing_fits, name, meth
     made, labels = {"affinity": "precomputed", "random_state": 0}, told(y, k, how).labels
     home = clone(SPREADING[method]).set_params(**made).fit(W, labels)
     there = clone(SPREADING[method]).set_params(**made).fit(stored(W), labels)
-    assert isinstance(there.graph_, StoredGraph)
+    assert isinstance(there.graph_, DiskGraph)
     mine, other = choices(there.report_), choices(home.report_)
     if name == "ill_scaled":  # where solvers end at rounding, each at its own
         assert {**mine, "notes": 0, "warnings": 0} == {**other, "notes": 0, "warnings": 0}

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as ml
-from mustlink.discretize.memberships import Evidence, Trust
+from mustlink.discretize.memberships import Evidence, MembershipExponents
 from mustlink.graph import Graph
 from mustlink.graph.graph import Key
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated
@@ -35,7 +35,7 @@ def random_case(seed, weighted=False):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_memberships_are_those_of_the_slow_twin(seed, weighted):
     graph, labels, X, k = random_case(seed, weighted)
-    trust = Trust(*np.random.default_rng(seed).uniform(0, 3, 2))
+    trust = MembershipExponents(*np.random.default_rng(seed).uniform(0, 3, 2))
     P = Evidence.of(graph, labels, X, k).all_memberships(trust)
     np.testing.assert_allclose(P, memberships(graph, labels, X, k, *trust), atol=1e-8)
     assert (P[labels >= 0].argmax(axis=1) == labels[labels >= 0]).all()
@@ -50,7 +50,7 @@ def test_repeated_nodes_and_nodes_that_count_several_times_are_the_same():
     rows = np.repeat(np.arange(C.size), C)
     between = graph.affinity.toarray() / np.outer(C, C)
     repeated = Graph(sp.csr_matrix(between[rows][:, rows]))
-    trust = Trust(0.7, 1.2)
+    trust = MembershipExponents(0.7, 1.2)
     folded = Evidence.of(graph, labels, X, k).all_memberships(trust)
     whole = Evidence.of(repeated, labels[rows], X[rows], k).all_memberships(trust)
     np.testing.assert_allclose(folded[rows], whole, atol=1e-9)
@@ -58,7 +58,7 @@ def test_repeated_nodes_and_nodes_that_count_several_times_are_the_same():
 
 def test_numbers_of_nodes_and_clusters_and_units_do_not_matter():
     graph, labels, X, k = random_case(2)
-    rng, trust = np.random.default_rng(0), Trust(0.7, 1.2)
+    rng, trust = np.random.default_rng(0), MembershipExponents(0.7, 1.2)
     P = Evidence.of(graph, labels, X, k).all_memberships(trust)
     order, number = rng.permutation(labels.size), rng.permutation(k)
     moved = Graph((7.0 * graph.affinity)[order][:, order].tocsr())
@@ -74,9 +74,9 @@ def test_more_edges_into_the_own_cluster_and_a_nearer_row_are_surer():
         W[count, 1:6], W[count, 6 : 6 + count] = 1.0, 1.0
     graph = Graph(sp.csr_matrix(np.maximum(W, W.T)))
     X = np.linspace(0, 1, 12)[:, None]
-    found = Evidence.of(graph, labels, 0 * X, 2).confidence(Trust(1.0, 0.0))
+    found = Evidence.of(graph, labels, 0 * X, 2).confidence(MembershipExponents(1.0, 0.0))
     assert (np.diff(found[:6]) < 0).all()
-    near = Evidence.of(graph, labels, X, 2).confidence(Trust(0.0, 1.0))
+    near = Evidence.of(graph, labels, X, 2).confidence(MembershipExponents(0.0, 1.0))
     assert (np.diff(near[3:6]) < 0).all()
     assert (np.diff(near[6:9]) > 0).all()
 
@@ -200,15 +200,18 @@ def test_labels_held_out_teach_how_sure_to_be():
     rng = np.random.default_rng(0)
     shares, nearness = np.log(rng.dirichlet(np.ones(3), 3000)), np.zeros((3000, 3))
     labels = shares.argmax(axis=1)
-    true = Trust(2.0, 0.0)
+    true = MembershipExponents(2.0, 0.0)
     from mustlink.discretize.memberships import own_share, softened
 
     right = rng.random(3000) < own_share(softened(shares, nearness, labels, true), labels)
     nobody = np.empty(0, dtype=np.int64)
     part = HeldOut(shares, nearness, labels, right, nobody, nobody, np.empty(0))
-    found = calibrated(Calibration(Trust(0.6, 0.0)), [part])
+    found = calibrated(Calibration(MembershipExponents(0.6, 0.0)), [part])
     assert found.trust.edges == pytest.approx(2.0, rel=0.1)
     assert found.trust.embedding == 0
     wrong = HeldOut(shares, nearness, labels, ~right | right, nobody, nobody, np.empty(0))
-    assert calibrated(Calibration(Trust(0.6, 0.0)), [wrong]).trust.edges > found.trust.edges
+    assert (
+        calibrated(Calibration(MembershipExponents(0.6, 0.0)), [wrong]).trust.edges
+        > found.trust.edges
+    )
     assert calibrated(Calibration(true), []) == Calibration(true)

@@ -179,7 +179,7 @@ def test_a_closure_is_never_spelt_out():
     y[::2] = -1
     problem = penalized(laplacian, ml.Constraints.from_labels(y), 2, "auto", "links")
     assert problem.A.pairs_data.size + problem.A.factor_data.size <= n
-    state = clusters_of(problem.A, laplacian.enter(np.arange(n) * 2 // n), 2)
+    state = clusters_of(problem.A, laplacian.to_working_order(np.arange(n) * 2 // n), 2)
     # Two cuts of one edge each; half the nodes are labelled, and all their must-links count.
     volume = n + 2 * problem.penalty * (n // 4) * (n // 4 - 1) / 2
     assert objective(state) == pytest.approx(2 * 2 / volume, rel=1e-6, abs=1e-12)

@@ -134,7 +134,7 @@ def test_claim_1_csc_at_beta_0_finds_the_stationary_labelings(seed):
     pencil = Pencil(laplacian, constraint_operator(known, laplacian), 0.0)
     all_ = dense_pencil(pencil)
     np.testing.assert_allclose(np.sort(all_.lam), lam, rtol=1e-6)
-    V = laplacian.leave(all_.vectors)
+    V = laplacian.from_working_order(all_.vectors)
     assert (stationary_residual(V, all_.lam, S, Q_bar) <= 1e-8 * (1 + all_.lam)).all()
     assert oracles.angle(F, V) < 1e-5
     # "among which the one with the lowest cost on G will be chosen", through the estimator
@@ -178,7 +178,7 @@ def test_claim_3_csc_without_knowledge_finds_those_of_llgc(seed, alpha):
     pencil = Pencil(laplacian, constraint_operator(known, laplacian), 0.0)
     found = dense_pencil(pencil)
     assert found.lam.size == n - 1  # all but λ = 0
-    V = laplacian.leave(found.vectors)
+    V = laplacian.from_working_order(found.vectors)
     moved = 1 - alpha + alpha * found.lam  # the same vectors, L̄f = μf: (I − αĀ)f = (1 − α + αμ)f
     assert stationary_residual(V, moved, alpha * S, sp.identity(n)).max() < 1e-9
     lam, F = stationary_labelings(alpha * S, sp.identity(n))
@@ -187,7 +187,7 @@ def test_claim_3_csc_without_knowledge_finds_those_of_llgc(seed, alpha):
     best = found.cheapest(1)
     assert best.lam == pytest.approx([(lam[1] - 1 + alpha) / alpha], abs=1e-8)
     if lam[2] > 1.0001 * lam[1]:
-        assert oracles.angle(F[:, [1]], laplacian.leave(best.vectors)) < 1e-5
+        assert oracles.angle(F[:, [1]], laplacian.from_working_order(best.vectors)) < 1e-5
 
 
 # --- bad input

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from mustlink.constraints import links
-from mustlink.constraints.constraints import on_nodes
+from mustlink.constraints.constraints import merge_duplicates
 from mustlink.constraints.label_groups import DENSE_CORE
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
 from mustlink.discretize.split import kept_profile
@@ -114,9 +114,9 @@ def test_very_many_classes(a, b):
 def test_rows_that_are_one_node_are_weighed_like_their_copies():
     y, rows = np.array([0, 0, 1, -1, 1]), np.array([0, 0, 1, 2, 3])
     c = ml.Constraints.from_labels(y)
-    folded, _ = on_nodes(c, rows, np.ones(5), 4)
+    folded, _ = merge_duplicates(c, rows, np.ones(5), 4)
     weighed, P = c.weighted(must=3, labels=0.5), np.eye(4)[rows]
-    first = on_nodes(weighed, rows, np.ones(5), 4)[0]
+    first = merge_duplicates(weighed, rows, np.ones(5), 4)[0]
     np.testing.assert_allclose(first.to_dense(), folded.weighted(must=3, labels=0.5).to_dense())
     np.testing.assert_allclose(first.to_dense(), P.T @ weighed.to_dense() @ P)
     assert first.split(0.5, 0)[0].label_weights == (1.5, 0.5)

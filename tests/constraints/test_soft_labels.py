@@ -13,7 +13,7 @@ import mustlink as ml
 import oracles
 from cases import random_graph
 from mustlink.constraints import Constraints
-from mustlink.constraints.constraints import on_nodes
+from mustlink.constraints.constraints import merge_duplicates
 from mustlink.constraints.links import balanced, cannot_links, must_links, n_links
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
 from mustlink.discretize.split import kept_profile
@@ -158,7 +158,7 @@ def test_equal_rows_are_one_node(seed):
     rows = np.concatenate([np.arange(m), rng.integers(m, size=n - m)])
     u = np.minimum(u, 0.9)  # labels of one node that differ are another matter
     c = Constraints.from_soft_labels(Y, u)
-    folded, _ = on_nodes(c, rows, np.ones(n), m)
+    folded, _ = merge_duplicates(c, rows, np.ones(n), m)
     P = np.zeros((n, m))
     P[np.arange(n), rows] = 1
     np.testing.assert_allclose(folded.to_dense(), P.T @ c.to_dense() @ P, atol=1e-12)

@@ -204,7 +204,7 @@ def test_eigenpairs_in_single_precision_solve_the_problem(planted):
     exact = ml.NCut(4, affinity="precomputed", random_state=0, solver="dense").fit(W)
     assert np.allclose(found.eigenvalues_, exact.eigenvalues_, rtol=0, atol=1e-6)
     L = normalized_laplacian(ml.Graph.from_affinity(W))
-    V = L.enter(found.embedding_.astype(float)) * L.root_degree[:, None]
+    V = L.to_working_order(found.embedding_.astype(float)) * L.root_degree[:, None]
     R = L.apply(V) - V * found.eigenvalues_
     assert np.linalg.norm(R, axis=0).max() <= 1.1e-4 * np.linalg.norm(V, axis=0).max()
 

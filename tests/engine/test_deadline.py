@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import mustlink as ml
-from mustlink.context.method_cost import Given
-from mustlink.context.stage_cache import Shelf
+from mustlink.context.method_cost import FitInput
+from mustlink.context.stage_cache import StageCache
 from mustlink.core.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.errors import InputError
-from mustlink.graph.stored import RowBlock
+from mustlink.graph.disk_graph import RowBlock
 from mustlink.neighbors import knn_graph
 from mustlink_io.hdf5.work_folder import WorkFolder
 
@@ -169,12 +169,12 @@ class Drawer:
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_nothing_is_kept_once_something_was_left_out():
     drawer, recorder = Drawer(), over()
-    shelf = Shelf(recorder, drawer)
+    shelf = StageCache(recorder, drawer)
     assert shelf.kept("one", shelf.name_of("one", "here"), lambda: 1) == 1
     assert len(drawer.kept) == 1
 
     def cut():
-        recorder.leave_out("half of it")
+        recorder.skip_for_time("half of it")
         return 2
 
     assert shelf.kept("two", shelf.name_of("two", "here"), cut) == 2
@@ -195,7 +195,7 @@ class Cutting(Recorder):
         with super().stage(name, since) as advance:
             yield advance
         if name == self.cut:
-            self.leave_out("half of it")
+            self.skip_for_time("half of it")
 
 
 class Watched(WorkFolder):
@@ -246,7 +246,7 @@ def fit_watched(method, points, y, folder, recorder):
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
 @pytest.mark.parametrize(
@@ -293,11 +293,11 @@ def test_a_graph_that_was_cut_short_while_it_was_written_is_not_recalled(tmp_pat
     def block(recorder):
         yield RowBlock(0, np.array([0, 1, 2]), np.array([1, 0]), np.ones(2), 2)
         if recorder.cut:
-            recorder.leave_out("its end")
+            recorder.skip_for_time("its end")
 
     def recalled(cut):
         recorder, folder = Cutting(cut), WorkFolder(tmp_path / "work", "data")
-        shelf = Shelf(recorder, folder)
+        shelf = StageCache(recorder, folder)
 
         def make(write):
             recorder.warn("what is said")

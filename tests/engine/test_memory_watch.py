@@ -143,14 +143,14 @@ def test_points_that_cannot_fit_are_refused_before_their_graph():
     labels[:1500] = np.arange(1500)  # as many classes
     stages: list[str] = []
 
-    class Seen:
+    class DataProfile:
         def begin(self, stage):
             stages.append(stage)
 
         advance = end = note = lambda *_: None
 
     with pytest.raises(InputError, match=r"500 MB given.* of 3000 nodes"):
-        ml.GFHF(memory="500MB").fit(X, labels, observer=Seen())
+        ml.GFHF(memory="500MB").fit(X, labels, observer=DataProfile())
     assert stages == []
 
 

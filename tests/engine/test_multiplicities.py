@@ -217,7 +217,7 @@ def test_labels_of_some_copies_count_once_each(name, seed):
 
     def spy(task):
         solution = original(task)
-        held["g"] = task.laplacian.leave(solution.scores)
+        held["g"] = task.laplacian.from_working_order(solution.scores)
         return solution
 
     est._solve = spy
@@ -268,7 +268,7 @@ def test_local_fits_weigh_their_residuals(method, solver):
 
     def spy(task):
         solution = original(task)
-        held["F"] = task.laplacian.leave(solution.scores)
+        held["F"] = task.laplacian.from_working_order(solution.scores)
         return solution
 
     est._solve = spy

@@ -26,9 +26,9 @@ from mustlink.constraints import Constraints
 from mustlink.core.observe import Silent
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.on_disk import home_alone
+from mustlink_io.jobs.on_disk import in_memory_only
 from mustlink_io.ui.node_session import NodeSession
 from on_disk import stored
 
@@ -218,7 +218,7 @@ def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch)
     G, of_nodes = graph(1)
     for one in (est, fresh := getattr(ml, name)(**how)):
         fit(one, stored(G.affinity), some(of_nodes, 1))
-    assert isinstance(est.graph_, StoredGraph)
+    assert isinstance(est.graph_, DiskGraph)
     assert vars(est).keys() == vars(fresh).keys()
     assert getattr(est, "cluster_names_", {}) == {}
 
@@ -268,7 +268,7 @@ def test_a_job_with_numbers_of_numpy_is_planned_alike():
         for k, p in ((5, 7), (np.int64(5), np.int64(7)))
     )
     assert other.stated_cost() == usual.stated_cost()
-    assert home_alone(other, is_points=False) is home_alone(usual, is_points=False) is None
+    assert in_memory_only(other, is_points=False) is in_memory_only(usual, is_points=False) is None
 
 
 def test_what_is_set_from_elsewhere_stays():
@@ -567,7 +567,7 @@ def same(a, b, where):
         assert len(a) == len(b), where
         for one, other in zip(a, b, strict=True):
             same(one, other, where)
-    elif is_dataclass(a) and not isinstance(a, (ml.Graph, Constraints, StoredGraph)):
+    elif is_dataclass(a) and not isinstance(a, (ml.Graph, Constraints, DiskGraph)):
         same(vars(a), vars(b), where)
     else:
         a, b = numbers(a), numbers(b)
@@ -584,7 +584,7 @@ def numbers(a):
         return a.affinity.toarray()
     if isinstance(a, Constraints):
         return a.matrix.toarray()
-    if isinstance(a, StoredGraph):
+    if isinstance(a, DiskGraph):
         return a.whole().toarray()
     return np.asarray(a[:] if hasattr(a, "shape") and np.ndim(a) else a)
 

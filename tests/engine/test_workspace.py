@@ -6,7 +6,7 @@ import pytest
 import mustlink as ml
 from cases import random_graph
 from mustlink.context.method_cost import RESERVE, Size
-from mustlink.context.stage_cache import Shelf
+from mustlink.context.stage_cache import StageCache
 from mustlink.context.workspace import Workspace
 from mustlink.core.observe import Recorder
 from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
@@ -109,7 +109,7 @@ def test_what_disk_and_memory_keep_has_one_key(graph):
 
 
 def test_nothing_is_kept_without_a_name():
-    shelf = Shelf(Recorder())
+    shelf = StageCache(Recorder())
     assert shelf.name_of("stage", "origin") is None
     assert Derived().origin is None
 

@@ -57,7 +57,7 @@ def test_dense_twins(first):
         there = np.delete(values, np.flatnonzero(abs(values - 1) < 1e-9)[:empty])
         first_ = laplacian.null.n_components
         np.testing.assert_allclose(found.values, there[first_ : first_ + k], atol=1e-10)
-        Z = laplacian.leave(found.vectors)
+        Z = laplacian.from_working_order(found.vectors)
         for j, value in enumerate(found.values):
             at = np.flatnonzero(abs(1 - sigma - value) < 1e-9)
             if at.size == 1 and abs(np.delete(sigma, at) - sigma[at]).min() > 1e-6 and value < 0.99:

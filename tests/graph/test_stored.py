@@ -8,8 +8,8 @@ from cases import random_graph
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph import row_buckets as buckets
+from mustlink.graph.disk_graph import DiskGraph, survey
 from mustlink.graph.row_buckets import RowBuckets, buckets_of
-from mustlink.graph.stored import StoredGraph, survey
 from mustlink.space import disk
 from mustlink.space.disk import DiskSpace
 from on_disk import numbers, stored
@@ -149,7 +149,7 @@ def test_a_file_that_ends_early_is_told(rng):
 def test_ends_that_are_none_are_told(wrong):
     parts = np.array(wrong), np.zeros(5, np.int32), np.ones(5, np.float32)
     with pytest.raises(InputError, match="row"):
-        StoredGraph.of(*map(numbers, parts))
+        DiskGraph.of(*map(numbers, parts))
 
 
 @pytest.mark.parametrize("largest", [False, True])

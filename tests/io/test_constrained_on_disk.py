@@ -10,13 +10,13 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph
-from mustlink.context.method_cost import Given
+from mustlink.context.method_cost import FitInput
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.on_disk import home_alone
+from mustlink_io.jobs.on_disk import in_memory_only
 
 METHODS = ("csp", "sssc", "fast-ge", "ap")
 
@@ -24,7 +24,7 @@ METHODS = ("csp", "sssc", "fast-ge", "ap")
 @pytest.fixture(autouse=True)
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_a_wrong_value_is_no_want_of_memory_whatever_its_words(method):
     parameters = {name: "this does not run"}
     job = ClusterJob(data="w.h5", output="o.h5", method=method, n_clusters=3, params=parameters)
     with pytest.raises(InputError, match=f"^{name}: .* unknown"):
-        home_alone(job, is_points=False)
+        in_memory_only(job, is_points=False)
 
 
 def test_nodes_that_stand_for_several_are_refused(planted, capsys):

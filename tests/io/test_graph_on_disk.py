@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph, random_graph
-from mustlink.context.method_cost import Given, StoredCost
+from mustlink.context.method_cost import DiskCost, FitInput
 from mustlink.errors import InputError
 from mustlink_io import formats, open_graph
 from mustlink_io.commands.cli import run as cli
@@ -95,7 +95,7 @@ def test_what_is_no_graph_is_told(rng, tmp_path, part, values, what):
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_memory_that_is_named_holds(tmp_path):
     rows, columns = (sp.diags([1.0, 1.0], [-1, 1], shape=(n, n)) for n in (600, 500))
     W = sp.kron(rows, sp.identity(500)) + sp.kron(sp.identity(600), columns)
     graph = write(tmp_path / "grid.h5", W.astype(np.float32))
-    cost = StoredCost(300_000, W.nnz, 6)
+    cost = DiskCost(300_000, W.nnz, 6)
     memory = int(1.02 * cost.least_memory)
     line = [sys.executable, "-c", LIMITED, memory, "cluster", graph, "-k", 3, "--memory"]
     line += [f"{memory}B", "--regularization", 0, "-o", tmp_path / "out.h5", "--json", "--quiet"]
@@ -266,7 +266,7 @@ def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatc
     with h5py.File(path, "r+") as file:
         file["graph/rows"] = rows.astype(np.int32)
     for least in (0, 10**15):
-        monkeypatch.setattr(Given, "at_home", lambda *_, least=least: least)
+        monkeypatch.setattr(FitInput, "at_home", lambda *_, least=least: least)
         out = tmp_path / "out.h5"
         line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet"]
         assert shell(capsys, *line)[0] == 0

@@ -504,7 +504,7 @@ WRONG = {
     "a version to come": ("CSP", "model/version/value", text(b"1", b"9")),
     "no JSON": ("CSP", "model/parameters/value", lambda v: v[:-3]),
     "other parameters": ("CSP", "model/parameters/value", text(b"n_jobs", b"n_jots")),
-    "a record of others": ("CSP", "model/state/_choice/value", text(b"Choice", b"Popen")),
+    "a record of others": ("CSP", "model/state/_choice/value", text(b"SelectedModel", b"Popen")),
     "another type in a record": ("CSP", "model/state/_choice/value", text(b'"sphere"', b"7777")),
     "a seed of text": ("CSP", "model/state/_used_seed/value", lambda _: np.full(2, 34, "u1")),
     "deep JSON": ("CSP", "model/parameters/value", lambda _: np.full(10**5, 91, "u1")),

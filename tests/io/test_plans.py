@@ -8,7 +8,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.context.method_cost import Cost, Given, StoredCost, home_for
+from mustlink.context.method_cost import Cost, DiskCost, FitInput, home_for
 from mustlink.errors import InputError
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
@@ -72,7 +72,7 @@ def test_the_least_memory_that_is_named_runs_and_less_is_refused(
 ):
     """By the checks of the fit, whatever this process held before."""
     if home == "disk":
-        monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+        monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
     how = ["-m", method, *(["-k", 3] if verb == "cluster" else [])]
     how += [] if method == "ncut" else ["--labels", "few.npy"]
     least = json.loads(shell(capsys, "plan", data, "--for", verb, *how, "--json")[1])[
@@ -90,8 +90,8 @@ def test_the_least_memory_that_is_named_runs_and_less_is_refused(
 
 
 def test_a_home_is_the_first_that_fits():
-    cost, stored = Cost(10, 10), StoredCost(10**6, 15 * 10**6, 12)
-    given = Given(10**6, 0, 16, 15, 10**6)
+    cost, stored = Cost(10, 10), DiskCost(10**6, 15 * 10**6, 12)
+    given = FitInput(10**6, 0, 16, 15, 10**6)
     home, disk = given.at_home(cost), given.on_disk(stored)
     assert disk < home
     assert home_for(None, cost, given, stored).name == "memory"
@@ -106,7 +106,7 @@ def test_a_home_is_the_first_that_fits():
 
 def test_points_that_the_caller_holds_take_their_part():
     cost, n, d = Cost(10, 10), 10**6, 100
-    in_file, held = (Given(n, 0, d, 15, n, in_file=so) for so in (True, False))
+    in_file, held = (FitInput(n, 0, d, 15, n, in_file=so) for so in (True, False))
     assert held.at_home(cost) == in_file.at_home(cost) + 4 * n * d
     assert home_for(10**11, cost, in_file).held == 4 * n * d
     assert home_for(in_file.at_home(cost), cost, in_file).held == 0

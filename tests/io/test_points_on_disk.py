@@ -13,9 +13,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-from mustlink.context.method_cost import Given, Home
-from mustlink.graph import StoredGraph
-from mustlink.neighbors import stored_knn
+from mustlink.context.method_cost import FitInput, Home
+from mustlink.graph import DiskGraph
+from mustlink.neighbors import disk_knn as stored_knn
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning
 
@@ -27,7 +27,7 @@ N, K = 3000, 5
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_labels_are_those_in_memory_in_the_order_of_the_points(clouds, little):
     X, truth = clouds
     found = ml.NCut(K, memory="2GB", random_state=0).fit(X)
     home = ml.NCut(K, random_state=0).fit(X)
-    assert isinstance(found.graph_, StoredGraph)
+    assert isinstance(found.graph_, DiskGraph)
     assert found.report_.method.endswith("on disk")
     assert adjusted_rand_score(truth, found.labels_) == adjusted_rand_score(truth, home.labels_)
     assert adjusted_rand_score(home.labels_, found.labels_) == 1.0
@@ -138,7 +138,7 @@ def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
     known = np.random.default_rng(2).random(N) < 0.03
     y = np.where(known, truth, -1)
     found = method(memory="2GB", random_state=0).fit(X, y)
-    assert isinstance(found.graph_, StoredGraph)
+    assert isinstance(found.graph_, DiskGraph)
     assert adjusted_rand_score(truth, found.labels_) > 0.99
     with pytest.raises(ml.errors.InputError, match="stays on disk"):
         found._new_points(X[:3])
@@ -165,7 +165,7 @@ def test_what_is_believed_belongs_to_the_points(clouds, little):
     y, prior = np.full(N, -1), (truth[:, None] == np.arange(K)) * 1.0
     y[:40] = truth[:40]
     found = ml.GFHF(memory="2GB", random_state=0).fit(X, y, prior=prior, belief=5.0)
-    assert isinstance(found.graph_, StoredGraph)
+    assert isinstance(found.graph_, DiskGraph)
     assert (found.labels_ == truth).all()
 
 

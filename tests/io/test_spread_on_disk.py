@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from cases import planted_graph
-from mustlink.context.method_cost import Given, StoredCost
+from mustlink.context.method_cost import DiskCost, FitInput
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing
@@ -21,7 +21,7 @@ from mustlink_io.hdf5 import writing
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
     line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"
     more = " --alpha 0.9 --class-shares equal" if method == "llgc" else ""
     assert shell(capsys, data, f"{line}home.h5 --quiet{more}")[0] == 0
-    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
     code, said, err = shell(capsys, data, f"{line}there.h5 --memory 1GB{more}")
     assert code == 0, err
     told = json.loads(said)
@@ -96,7 +96,7 @@ def test_memory_that_is_named_holds(tmp_path):
     known = np.full(300_000, -1)
     known[[0, 299_999, 150_000]] = [0, 1, 1]
     np.save(tmp_path / "few.npy", known)
-    memory = int(1.02 * StoredCost.of_labels(300_000, W.nnz, 2).least_memory)
+    memory = int(1.02 * DiskCost.of_labels(300_000, W.nnz, 2).least_memory)
     line = ["propagate", "grid.h5", "--labels", "few.npy", "-m", "gfhf", "--memory", f"{memory}B"]
     line += ["--tol", "1e-3", "--threads", "2", "-o", "out.h5", "--json", "--quiet"]
     command = [sys.executable, "-m", "mustlink_io", *line]

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cases import blobs
-from mustlink.context.stage_cache import Shelf, digest, in_c_order
+from mustlink.context.stage_cache import StageCache, digest, in_c_order
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.observe import Recorder, Unheard
-from mustlink.neighbors.stored_knn import kept_rows
+from mustlink.neighbors.disk_knn import kept_rows
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import model_tree, work_folder
 from mustlink_io.jobs import run as running
@@ -66,7 +66,7 @@ def written(value, tmp_path, types=(Leaf, Pair)):
     with h5py.File(tmp_path / "tree.h5", "w") as file:
         model_tree.write_tree(file, "value", value)
     with h5py.File(tmp_path / "tree.h5") as file:
-        return model_tree.read_tree(file, "value", types)
+        return model_tree.read_tree(file, "value", {one.__name__: one for one in types})
 
 
 @given(tree)
@@ -148,7 +148,7 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
 
     for _ in range(2):
         recorder = Recorder()
-        shelf = Shelf(recorder, work_folder.WorkFolder(tmp_path / "w", "data"))
+        shelf = StageCache(recorder, work_folder.WorkFolder(tmp_path / "w", "data"))
         name = shelf.name_of("stage", "origin", 1, None)
         value = shelf.kept("stage", name, compute)
         assert value[0].tolist() == [0, 1, 2]
@@ -161,7 +161,7 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
 
 
 def test_what_has_no_digest_is_not_kept(tmp_path):
-    shelf = Shelf(Recorder(), work_folder.WorkFolder(tmp_path / "w", "data"))
+    shelf = StageCache(Recorder(), work_folder.WorkFolder(tmp_path / "w", "data"))
     assert shelf.name_of("stage", "origin", object()) is None
     assert shelf.kept("stage", None, lambda: 3) == 3
     assert not (tmp_path / "w").exists()
@@ -170,7 +170,7 @@ def test_what_has_no_digest_is_not_kept(tmp_path):
 def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     (tmp_path / "w").write_text("a file where the folder should be")
     keeper = work_folder.WorkFolder(tmp_path / "w", "data")
-    shelf = Shelf(Recorder(), keeper)
+    shelf = StageCache(Recorder(), keeper)
     assert shelf.kept("stage", shelf.name_of("stage", "origin"), lambda: 3) == 3
     keeper.settle()
     assert "not kept" in keeper.troubles[0]
@@ -410,7 +410,7 @@ def test_a_graph_that_a_time_limit_cut_short_is_not_recalled_as_the_whole(tmp_pa
     def graph(folder, deadline=NEVER):
         recorder = Recorder(Unheard(), deadline)
         keeper = work_folder.WorkFolder(folder, "the same data")
-        found = kept_rows(X, made_by, Shelf(recorder, keeper), **search)
+        found = kept_rows(X, made_by, StageCache(recorder, keeper), **search)
         keeper.settle()
         return found.info["recall"], recorder, keeper
 

@@ -9,7 +9,7 @@ from cases import random_graph
 from mustlink.clusterers.propagated_constraints import placed_sources
 from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
-from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.disk_work import DiskWork
 from mustlink.graph import Graph
 from mustlink.graph.row_buckets import EntryRuns
 from mustlink.lyapunov import fields, pair_propagation
@@ -45,7 +45,7 @@ def pairs_of(n, count, seed=1):
 
 def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3, solver="auto"):
     """F (n, n) on edges, new edges, what was told."""
-    work = StoredWork(stored(W, 300), 2)
+    work = DiskWork(stored(W, 300), 2)
     rows = StoredRows(work.laplacian, room)
     Y, places = placed_sources(work, known)
     asked = problem(work.laplacian, parameter, Y)

@@ -11,8 +11,8 @@ from mustlink.eigen.nested_iteration import nested, nested_start
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy
+from mustlink.linear.multigrid.disk_grids import Links, stored_grids
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.linear.multigrid.stored_grids import Links, stored_grids
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import disk

@@ -63,7 +63,7 @@ def scores(estimator, X, y, graph=None, **changes):
 
     def spy(task):
         solution = original(task)
-        held["F"] = task.laplacian.leave(solution.scores)
+        held["F"] = task.laplacian.from_working_order(solution.scores)
         return solution
 
     est._solve = spy

@@ -15,7 +15,7 @@ from mustlink.discretize.block_model import BlockModel, refine
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagation.answers import doubt_held_out
-from mustlink.propagation.gfhf import told_apart
+from mustlink.propagation.gfhf import explained_variance_ratio
 from mustlink.propagation.held_out import best_way
 
 GIVEN = {"affinity": "precomputed", "random_state": 0}
@@ -58,7 +58,7 @@ def test_masses_of_points_are_scaled_where_values_hardly_differ(per_class):
     found = ml.GFHF().fit(X, known)
     F = ml.GFHF(class_mass=False).fit(X, known).label_distributions_[known < 0]
     between = ((F - F.mean(axis=0)) ** 2).sum() / (F.mean(axis=0) * (1 - F.mean(axis=0))).sum()
-    assert told_apart(F, np.ones(len(F))) == pytest.approx(between / len(F))
+    assert explained_variance_ratio(F, np.ones(len(F))) == pytest.approx(between / len(F))
     assert found.report_.choices["class_mass"] == ("smoothed" if between < len(F) / 4 else False)
     assert (between < len(F) / 4) == (per_class == 1)
     same = ml.GFHF(class_mass=found.report_.choices["class_mass"]).fit(X, known)
@@ -70,11 +70,11 @@ def test_rows_that_count_twice_tell_apart_as_if_repeated(m, k, seed):
     rng = np.random.default_rng(seed)
     F, counts = rng.dirichlet(np.ones(k), m), rng.integers(1, 4, m)
     repeated = np.repeat(F, counts, axis=0)
-    once = told_apart(repeated, np.ones(len(repeated)))
-    assert told_apart(F, counts.astype(float)) == pytest.approx(once, abs=1e-12)
+    once = explained_variance_ratio(repeated, np.ones(len(repeated)))
+    assert explained_variance_ratio(F, counts.astype(float)) == pytest.approx(once, abs=1e-12)
     assert -1e-12 <= once <= 1 + 1e-12
-    assert told_apart(np.eye(k), np.ones(k)) == pytest.approx(1)
-    assert told_apart(F[[0, 0]], np.ones(2)) == pytest.approx(0, abs=1e-12)
+    assert explained_variance_ratio(np.eye(k), np.ones(k)) == pytest.approx(1)
+    assert explained_variance_ratio(F[[0, 0]], np.ones(2)) == pytest.approx(0, abs=1e-12)
 
 
 def test_labels_travel_less_far_where_they_are_many():

@@ -21,7 +21,7 @@ from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagation.answers import confidence, distributions, lost_classes, onto_simplex
 from mustlink.propagation.gwem import WalkEnergy
-from mustlink.propagation.prior import Told
+from mustlink.propagation.prior import LabelSet
 from mustlink.propagation.problem import PropagationProblem, ReachedPart, Solving
 
 LINEAR = {
@@ -78,7 +78,7 @@ def values(estimator, W, y):
 
     def spy(task):
         solution = original(task)
-        held["F"] = task.laplacian.leave(solution.scores)
+        held["F"] = task.laplacian.from_working_order(solution.scores)
         held["solution"] = solution
         return solution
 
@@ -445,7 +445,7 @@ def test_nearest_distribution(v):
 def on_a_complete_graph(y):
     """Labels on nodes that are all joined."""
     W = sp.csr_matrix(np.ones((y.size, y.size)) - np.eye(y.size))
-    work, told = Workspace(ml.Graph.from_affinity(W)), Told(y, y)
+    work, told = Workspace(ml.Graph.from_affinity(W)), LabelSet(y, y)
     part = ReachedPart.of(work, told)
     return PropagationProblem.of(part, told, told.classes, Solving(), 0)
 
@@ -455,7 +455,7 @@ def test_a_class_without_mass_does_not_silence_the_others():
     problem = on_a_complete_graph(np.array([0, 1, 2, -1, -1]))
     scores = scores[problem.laplacian.nodes]
     P = distributions(problem, scores, np.full(3, 1 / 3), masses=True, floor=1e-8)
-    P = problem.laplacian.leave(P)
+    P = problem.laplacian.from_working_order(P)
     np.testing.assert_allclose(P.sum(axis=1), 1)
     assert P.argmax(axis=1).tolist() == [0, 1, 2, 1, 0]
 
@@ -463,7 +463,7 @@ def test_a_class_without_mass_does_not_silence_the_others():
 def test_distributions_and_confidence():
     problem = on_a_complete_graph(np.array([0, 1, -1]))
     scores = np.array([[1.0, 3.0], [0, 0], [2, 2]])[problem.laplacian.nodes]
-    P = problem.laplacian.leave(distributions(problem, scores, None, masses=True))
+    P = problem.laplacian.from_working_order(distributions(problem, scores, None, masses=True))
     np.testing.assert_allclose(P, [[0.25, 0.75], [0, 0], [0.5, 0.5]])
     np.testing.assert_allclose(confidence(P), [0.5, 0, 0])
 

@@ -23,8 +23,8 @@ from mustlink.clusterers.ncut import Cuts
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
-from mustlink.linear.multigrid import divided
-from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
+from mustlink.linear.multigrid import rank_grids as divided
+from mustlink.linear.multigrid.rank_grids import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov

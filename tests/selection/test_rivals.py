@@ -10,8 +10,8 @@ from mustlink.context.method_cost import Size
 from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
 from mustlink.selection import resolve
-from mustlink.selection.constrained_fit import Formulation, Request
-from mustlink.selection.held_out import Choice
+from mustlink.selection.constrained_fit import FitSpec, Formulation
+from mustlink.selection.held_out import SelectedModel
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -81,11 +81,11 @@ def test_a_rival_that_nobody_asked_for_is_solved_to_three_digits():
         return SimpleNamespace(convergence=SimpleNamespace(reason="tolerance"))
 
     made = Formulation(SimpleNamespace(solve=solve), np.ones(2), ("kmeans",))
-    taken = Choice(None, 0.01, "kmeans", "won")
+    taken = SelectedModel(None, 0.01, "kmeans", "won")
     for subspace, tol in (("auto", None), ("exact", None), ("auto", 1e-6), ("exact", 1e-6)):
         solving = Solving("auto", tol)
         work = SimpleNamespace(view=None)
-        request = Request(work, 2, None, made, None, subspace, ("kmeans",), solving)
+        request = FitSpec(work, 2, None, made, None, subspace, ("kmeans",), solving)
         request.solved(taken)
     assert asked == [1e-3, None, 1e-6, 1e-6]
 

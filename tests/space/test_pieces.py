@@ -62,14 +62,14 @@ class Twins:
         self.split = SplitLaplacian(self.space, self.home)
         self.size = self.home.size
 
-    def enter(self, X):
+    def to_working_order(self, X):
         return scatter(self.space, X)
 
-    def leave(self, X):
+    def from_working_order(self, X):
         return gather(self.space, X)
 
     def agree(self, here, there, size=1.0):
-        np.testing.assert_allclose(self.leave(there), here, rtol=0, atol=VALUES * size)
+        np.testing.assert_allclose(self.from_working_order(there), here, rtol=0, atol=VALUES * size)
 
 
 @pytest.fixture(params=PIECES)
@@ -91,14 +91,14 @@ def same_pairs(twins, here, there):
     """Eigenvalues to 1e-10, and angles between eigenspaces to 1e-8."""
     np.testing.assert_allclose(there.values, here.values, rtol=0, atol=VALUES)
     assert there.convergence.reason == here.convergence.reason == "tolerance"
-    V, W = here.vectors, twins.leave(there.vectors)
+    V, W = here.vectors, twins.from_working_order(there.vectors)
     for group in oracles.groups(here.values, 1e-4):
         assert oracles.angle(V[:, group], W[:, group]) < ANGLES
 
 
 def test_the_operator_in_pieces_is_the_operator(twins, rng):
     X = rng.standard_normal((twins.size, 3))
-    x, home, split = twins.enter(X), twins.home, twins.split
+    x, home, split = twins.to_working_order(X), twins.home, twins.split
     twins.agree(home.apply(X), split.apply(x))
     twins.agree(home.null.project(X), split.null.project(x))
     twins.agree(home.null.columns(np.array([0])), split.null.columns(np.array([0])))
@@ -111,7 +111,7 @@ def test_lobpcg(twins, rng):
     rule = Lobpcg(5, 1e-11, 600, norm_A=2.0)
     home, split = twins.home, twins.split
     here = lobpcg(home.apply, X, rule, project=home.null.project)
-    x = twins.enter(X)
+    x = twins.to_working_order(X)
     there = lobpcg(split.apply, x, rule, project=split.null.project, space=twins.space)
     same_pairs(twins, here, there)
     twins.agree(X, x)  # the start is not changed
@@ -146,14 +146,14 @@ def test_nested_iteration(twins, coarsest, monkeypatch):
 def test_rayleigh_ritz_and_orthonormal_bases(twins, rng):
     V = rng.standard_normal((twins.size, 6)) * np.geomspace(1e-6, 1, 6)
     V[:, 3] = V[:, 1] - V[:, 2]  # dependent
-    v, home, split = twins.enter(V), twins.home, twins.split
+    v, home, split = twins.to_working_order(V), twins.home, twins.split
     theta, C = rayleigh_ritz(twins.home.space, V, home.apply(V), count=4)
     found, c = rayleigh_ritz(twins.space, v, split.apply(v), count=4)
     np.testing.assert_allclose(found, theta, atol=VALUES)
-    X, x = V @ C, twins.leave(twins.space.combine(v, c))
+    X, x = V @ C, twins.from_working_order(twins.space.combine(v, c))
     for k in range(4):
         assert oracles.angle(X[:, [k]], x[:, [k]]) < ANGLES
-    U = twins.leave(orthonormal(twins.space, v))
+    U = twins.from_working_order(orthonormal(twins.space, v))
     assert U.shape == orthonormal(home.space, V).shape == (twins.size, 5)
     np.testing.assert_allclose(U.T @ U, np.eye(5), atol=1e-12)
     assert oracles.angle(U, orthonormal(home.space, V)) < ANGLES
@@ -176,14 +176,14 @@ def test_block_cg(twins, rng, preconditioned, monkeypatch):
     X, here = block_cg(home.apply, B, precondition=K, project=home.null.project, **both)
     x, there = block_cg(
         split.apply,
-        twins.enter(B),
+        twins.to_working_order(B),
         precondition=k,
         project=split.null.project,
         space=twins.space,
         **both,
     )
     assert here.reason == there.reason == "tolerance"
-    found = twins.leave(x)
+    found = twins.from_working_order(x)
     size = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
     np.testing.assert_allclose(found / size, X / size, rtol=0, atol=VALUES)
 
@@ -195,10 +195,15 @@ def test_chebyshev_smoothing_and_the_cycle(twins, rng, monkeypatch):
     split = SplitGrids(twins.split, grids)
     B = rng.standard_normal((twins.size, 3)).astype(np.float32)
     here = chebyshev(grids.levels[0], B, B, 3)
-    there = twins.leave(chebyshev(split.finest, twins.enter(B), twins.enter(B), 3))
+    there = twins.from_working_order(
+        chebyshev(split.finest, twins.to_working_order(B), twins.to_working_order(B), 3)
+    )
     np.testing.assert_allclose(there, here, rtol=0, atol=1e-5)
     B = twins.home.null.project(B.astype(np.float64)) * [1e-20, 1.0, 1e20]
-    here, there = grids.cycle()(B), twins.leave(split.cycle()(twins.enter(B)))
+    here, there = (
+        grids.cycle()(B),
+        twins.from_working_order(split.cycle()(twins.to_working_order(B))),
+    )
     size = np.linalg.norm(here, axis=0)
     np.testing.assert_allclose(there / size, here / size, rtol=0, atol=1e-5)
 
@@ -224,7 +229,9 @@ def test_global_lanczos_of_the_lyapunov_equation(twins, mu, one_pass):
     assert first.converged.all()
     assert first.iterations == second.iterations
     F = sum((Z * theta) @ Z.T for Z, theta in here.terms)
-    G = sum((W * theta) @ W.T for W, theta in ((twins.leave(Z), t) for Z, t in there.terms))
+    G = sum(
+        (W * theta) @ W.T for W, theta in ((twins.from_working_order(Z), t) for Z, t in there.terms)
+    )
     np.testing.assert_allclose(G, F, rtol=0, atol=VALUES)
 
 
@@ -255,7 +262,7 @@ def test_constraints_in_pieces(twins, rng, kind):
     Q = constraint_operator(known, twins.home)
     q = replace(Q, space=twins.space)
     X = rng.standard_normal((twins.size, 3))
-    x = twins.enter(X)
+    x = twins.to_working_order(X)
     twins.agree(Q.apply(X, shift=-0.3), q.apply(x, shift=-0.3))
     np.testing.assert_allclose(q.within(x), Q.within(X), rtol=0, atol=VALUES)
     Q.add_to(X, X.copy(), 2.0)
@@ -275,12 +282,15 @@ def test_the_pencil_of_low_rank(twins, rng, tied):
         pencil = low_rank_pencil(laplacian, factor, tied=tied)
         return solve_low_rank(pencil, 2, inverse, tol=1e-11)
 
-    here, there = solved(twins.home, factor), solved(twins.split, twins.enter(factor))
+    here, there = solved(twins.home, factor), solved(twins.split, twins.to_working_order(factor))
     assert here.pairs == there.pairs >= 2
     np.testing.assert_allclose(there.values, here.values, rtol=VALUES)
     np.testing.assert_allclose(there.satisfaction, here.satisfaction, rtol=0, atol=VALUES)
     for k in range(2):
-        assert oracles.angle(here.vectors[:, [k]], twins.leave(there.vectors)[:, [k]]) < ANGLES
+        assert (
+            oracles.angle(here.vectors[:, [k]], twins.from_working_order(there.vectors)[:, [k]])
+            < ANGLES
+        )
 
 
 def test_the_exact_pencil(twins, rng):
@@ -294,7 +304,7 @@ def test_the_exact_pencil(twins, rng):
     there, second = leading_pencil(split, SplitGrids(twins.split, grids), 3, Solving(), tol=1e-11)
     assert first.reason == second.reason == "tolerance"
     np.testing.assert_allclose(there.lam, here.lam, rtol=VALUES)
-    W = twins.leave(there.vectors)
+    W = twins.from_working_order(there.vectors)
     for k in range(here.lam.size):
         assert oracles.angle(here.vectors[:, [k]], W[:, [k]]) < ANGLES
 
@@ -307,7 +317,7 @@ def bases(twins, p):
     values, vectors = values[:p], np.ascontiguousarray(vectors[:, :p])
     gaps = np.full(p, 1e-15)
     here = smooth_basis(twins.home, values, vectors, gaps)
-    return here, smooth_basis(twins.split, values, twins.enter(vectors), gaps)
+    return here, smooth_basis(twins.split, values, twins.to_working_order(vectors), gaps)
 
 
 @pytest.mark.parametrize("least", [0.0, 0.3])
@@ -351,14 +361,16 @@ def penalized(twins, rng, mass=None, **options):
     M = of_pairs(twins, rng)
     return (
         replace(home, mass=mass, mass_update=M),
-        replace(split, mass=twins.enter(mass), mass_update=replace(M, space=twins.space)),
+        replace(
+            split, mass=twins.to_working_order(mass), mass_update=replace(M, space=twins.space)
+        ),
     )
 
 
 def same_solutions(twins, here, there):
     np.testing.assert_allclose(there.values, here.values, rtol=VALUES, atol=VALUES)
     np.testing.assert_allclose(there.cost, here.cost, rtol=VALUES, atol=VALUES)
-    V, W = here.vectors, twins.leave(there.vectors)
+    V, W = here.vectors, twins.from_working_order(there.vectors)
     for group in oracles.groups(here.values, 1e-4):
         assert oracles.angle(V[:, group], W[:, group]) < ANGLES
 

@@ -36,12 +36,12 @@ class Home:
         if place == "disk":
             self.space = DiskSpace(n)
             self.enter, self.leave = self.space.place, lambda X: X[:]
-            self.space.weights = None if weights is None else self.enter(weights)
+            self.space.weights = None if weights is None else self.to_working_order(weights)
             return
         self.space = SplitSpace(division(n, pieces[place]))
         self.enter = lambda X: scatter(self.space, X)
         self.leave = lambda X: gather(self.space, X)
-        self.space.weights = None if weights is None else self.enter(weights)
+        self.space.weights = None if weights is None else self.to_working_order(weights)
 
 
 @pytest.fixture(params=PLACES)
@@ -62,7 +62,7 @@ def tolerance(dtype):
 def test_sums_over_nodes(home, rng, dtype):
     X, Y, Z = (rng.standard_normal((N, b)).astype(dtype) for b in (3, 2, 3))
     groups = rng.integers(0, 4, N)
-    x, y, z, g = (home.enter(V) for V in (X, Y, Z, groups))
+    x, y, z, g = (home.to_working_order(V) for V in (X, Y, Z, groups))
     before = getattr(home.space, "reductions", 0)
     G, d, s = home.space.sums(Gram([x, y], z), Dots(x, z), GroupSums(x, g, 5))
     assert getattr(home.space, "reductions", 1) == before + 1
@@ -83,15 +83,19 @@ def test_linear_combinations(home, rng, dtype, width):
     X, Y = (rng.standard_normal((N, b)).astype(dtype) for b in (3, 2))
     C, C2 = rng.standard_normal((5, width)), rng.standard_normal((5, 4))
     both, atol = np.hstack([X, Y]), tolerance(dtype)
-    x, y = home.enter(X), home.enter(Y)
-    np.testing.assert_allclose(home.leave(home.space.combine([x, y], C)), both @ C, atol=atol)
-    np.testing.assert_allclose(home.leave(home.space.combine(x, C[:3])), X @ C[:3], atol=atol)
+    x, y = home.to_working_order(X), home.to_working_order(Y)
+    np.testing.assert_allclose(
+        home.from_working_order(home.space.combine([x, y], C)), both @ C, atol=atol
+    )
+    np.testing.assert_allclose(
+        home.from_working_order(home.space.combine(x, C[:3])), X @ C[:3], atol=atol
+    )
     home.space.subtract(y, x, C2[:3, :2])
-    np.testing.assert_allclose(home.leave(y), Y - X @ C2[:3, :2], atol=atol)
-    y = home.enter(Y)
+    np.testing.assert_allclose(home.from_working_order(y), Y - X @ C2[:3, :2], atol=atol)
+    y = home.to_working_order(Y)
     first, second = home.space.recombine([x, y], C, C2)
-    np.testing.assert_allclose(home.leave(first), both @ C, atol=atol)
-    np.testing.assert_allclose(home.leave(second), both @ C2, atol=atol)
+    np.testing.assert_allclose(home.from_working_order(first), both @ C, atol=atol)
+    np.testing.assert_allclose(home.from_working_order(second), both @ C2, atol=atol)
     assert (first is x) == (width == 3)
     assert first.dtype == second.dtype == dtype
 
@@ -105,40 +109,42 @@ def test_blending_in_place(home, rng, dtype, terms, some):
     V = [rng.standard_normal((N, width)).astype(dtype) for _ in range(terms)]
     keep, a = rng.standard_normal(width), rng.standard_normal((2, width))
     which = np.array([2, 0]) if some else None
-    x = home.enter(X)
-    pairs = [(home.enter(v), c) for v, c in zip(V, a, strict=False)]
+    x = home.to_working_order(X)
+    pairs = [(home.to_working_order(v), c) for v, c in zip(V, a, strict=False)]
     home.space.blend(x, keep, *pairs, columns=which)
     at = np.arange(4) if which is None else which
     X[:, at] = X[:, at] * keep + sum(v * c for v, c in zip(V, a, strict=False))
-    np.testing.assert_allclose(home.leave(x), X, atol=tolerance(dtype))
+    np.testing.assert_allclose(home.from_working_order(x), X, atol=tolerance(dtype))
     assert x.dtype == dtype
     for v, (held, _) in zip(V, pairs, strict=True):
-        np.testing.assert_array_equal(home.leave(held), v)
+        np.testing.assert_array_equal(home.from_working_order(held), v)
     home.space.blend(x, 2.0, columns=which)  # scalars serve for all columns
     X[:, at] *= 2
-    np.testing.assert_allclose(home.leave(x), X, atol=2 * tolerance(dtype))
+    np.testing.assert_allclose(home.from_working_order(x), X, atol=2 * tolerance(dtype))
 
 
 def test_lessening_tells_the_lengths(home, rng):
     R, V = rng.standard_normal((2, N, 3))
     a = rng.standard_normal(3)
-    r = home.enter(R)
-    squares = home.space.lessen(r, home.enter(V), a)
-    np.testing.assert_allclose(home.leave(r), R - V * a, atol=1e-13)
+    r = home.to_working_order(R)
+    squares = home.space.lessen(r, home.to_working_order(V), a)
+    np.testing.assert_allclose(home.from_working_order(r), R - V * a, atol=1e-13)
     np.testing.assert_allclose(squares, ((R - V * a) ** 2).sum(axis=0), atol=1e-12)
-    before = home.enter(R)
-    less, again = home.space.lessened(before, home.enter(V), a)
-    np.testing.assert_allclose(home.leave(less), R - V * a, atol=1e-13)
-    np.testing.assert_array_equal(home.leave(before), R)
+    before = home.to_working_order(R)
+    less, again = home.space.lessened(before, home.to_working_order(V), a)
+    np.testing.assert_allclose(home.from_working_order(less), R - V * a, atol=1e-13)
+    np.testing.assert_array_equal(home.from_working_order(before), R)
     np.testing.assert_allclose(again, squares, rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_block_without_one_vector(home, rng, dtype):
     X, v, a = rng.standard_normal((N, 3)).astype(dtype), rng.standard_normal(N), [1.0, -2.0, 0.0]
-    found = home.space.without(home.enter(X), home.enter(v), np.array(a))
+    found = home.space.without(home.to_working_order(X), home.to_working_order(v), np.array(a))
     assert found.dtype == dtype
-    np.testing.assert_allclose(home.leave(found), X - np.outer(v, a), atol=tolerance(dtype))
+    np.testing.assert_allclose(
+        home.from_working_order(found), X - np.outer(v, a), atol=tolerance(dtype)
+    )
 
 
 def test_mixing_series(home, rng):
@@ -146,71 +152,75 @@ def test_mixing_series(home, rng):
     terms, out = space.series(4, 5), space.series(3, 5)
     values = rng.standard_normal((4, N, 5))
     for t, V in enumerate(values):
-        space.blend(terms[t], 0.0, (home.enter(V), 1.0))
+        space.blend(terms[t], 0.0, (home.to_working_order(V), 1.0))
     space.mix(out, terms, np.array([3, 1]), C)
     space.mix(out[1:2], terms, np.array([0]), np.array([[2.0]]))
     expected = np.einsum("tnk,tq->qnk", values[[3, 1]], C)
     expected[1] += 2 * values[0]
     for q in range(3):
-        np.testing.assert_allclose(home.leave(out[q]), expected[q], atol=1e-13)
+        np.testing.assert_allclose(home.from_working_order(out[q]), expected[q], atol=1e-13)
 
 
 def test_making_and_choosing(home, rng):
     X = rng.standard_normal((N, 4))
-    x, space = home.enter(X), home.space
-    assert not home.leave(space.zeros(3)).any()
+    x, space = home.to_working_order(X), home.space
+    assert not home.from_working_order(space.zeros(3)).any()
     assert space.zeros(2, np.float32).dtype == np.float32
     assert space.zeros(2).shape == (N, 2)
     single = space.copy(x, np.float32)
-    np.testing.assert_array_equal(home.leave(single), X.astype(np.float32))
+    np.testing.assert_array_equal(home.from_working_order(single), X.astype(np.float32))
     own = space.copy(x)
     space.blend(own, 0.0)
-    np.testing.assert_array_equal(home.leave(x), X)
+    np.testing.assert_array_equal(home.from_working_order(x), X)
     for which in (np.array([3, 1]), X[0] > 0, slice(1, 3)):
-        np.testing.assert_array_equal(home.leave(space.columns(x, which)), X[:, which])
-    np.testing.assert_array_equal(home.leave(space.stack([x, x])), np.hstack([X, X]))
-    v = home.enter(X[:, 0])
-    np.testing.assert_array_equal(home.leave(space.column(v)), X[:, :1])
-    np.testing.assert_allclose(home.leave(space.scaled(x, v)), X * X[:, :1], rtol=1e-15)
+        np.testing.assert_array_equal(home.from_working_order(space.columns(x, which)), X[:, which])
+    np.testing.assert_array_equal(home.from_working_order(space.stack([x, x])), np.hstack([X, X]))
+    v = home.to_working_order(X[:, 0])
+    np.testing.assert_array_equal(home.from_working_order(space.column(v)), X[:, :1])
+    np.testing.assert_allclose(
+        home.from_working_order(space.scaled(x, v)), X * X[:, :1], rtol=1e-15
+    )
     assert space.scaled(single, v).dtype == np.float32
 
 
 def test_rows(home, rng):
     X, space = rng.standard_normal((N, 3)), home.space
     groups, C = rng.integers(0, 4, N), rng.standard_normal((4, 2))
-    x = home.enter(X)
-    np.testing.assert_array_equal(home.leave(space.spread(C, home.enter(groups))), C[groups])
+    x = home.to_working_order(X)
+    np.testing.assert_array_equal(
+        home.from_working_order(space.spread(C, home.to_working_order(groups))), C[groups]
+    )
     v = rng.standard_normal(N)
-    handed = space.spread(C, home.enter(groups), home.enter(v), np.float32)
+    handed = space.spread(C, home.to_working_order(groups), home.to_working_order(v), np.float32)
     assert handed.dtype == np.float32
-    np.testing.assert_allclose(home.leave(handed), v[:, None] * C[groups], atol=1e-5)
-    (found,) = space.sums(GroupSums(x, home.enter(groups), 4, home.enter(v)))
+    np.testing.assert_allclose(home.from_working_order(handed), v[:, None] * C[groups], atol=1e-5)
+    (found,) = space.sums(GroupSums(x, home.to_working_order(groups), 4, home.to_working_order(v)))
     expected = [(v[:, None] * X)[groups == k].sum(axis=0) for k in range(4)]
     np.testing.assert_allclose(found, expected, atol=1e-12)
     nodes = rng.permutation(N)[:9]
     np.testing.assert_array_equal(space.take(x, nodes), X[nodes])
-    np.testing.assert_array_equal(home.leave(space.place(X)), X)
+    np.testing.assert_array_equal(home.from_working_order(space.place(X)), X)
     v = np.round(X[:, :1])  # ties
     order = np.lexsort((np.arange(N), -v[:, 0]))
-    np.testing.assert_array_equal(space.largest(home.enter(v), 5), order[:5])
+    np.testing.assert_array_equal(space.largest(home.to_working_order(v), 5), order[:5])
     rows = rng.standard_normal((9, 3))
     space.add_rows(x, nodes, rows)
     X[nodes] += rows
-    np.testing.assert_allclose(home.leave(x), X, atol=1e-15)
-    sign = space.rowwise(lambda a, b: np.sign(a) * b[:, None], x, home.enter(groups))
-    np.testing.assert_array_equal(home.leave(sign), np.sign(X) * groups[:, None])
+    np.testing.assert_allclose(home.from_working_order(x), X, atol=1e-15)
+    sign = space.rowwise(lambda a, b: np.sign(a) * b[:, None], x, home.to_working_order(groups))
+    np.testing.assert_array_equal(home.from_working_order(sign), np.sign(X) * groups[:, None])
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_weights_are_multiplicities(place, rng):
     X, times = rng.standard_normal((N, 2)), rng.integers(1, 4, N)
     home = Home(place, weights=times.astype(float))
-    x = home.enter(X)
+    x = home.to_working_order(X)
     repeated = np.repeat(X, times, axis=0)
     found = home.space.gram(x, home.space.weighted(x))
     np.testing.assert_allclose(found, repeated.T @ repeated, atol=1e-12)
     plain = Home(place)
-    x = plain.enter(X)
+    x = plain.to_working_order(X)
     assert plain.space.weighted(x) is x
 
 
@@ -220,7 +230,7 @@ def test_the_sign_convention(home):
     X[[3, 40], 1] = -2.0, 2.0
     X[[5, 6], 2] = 1.0, -1.5
     X[59, 3] = 1e-300
-    x = home.enter(X)
+    x = home.to_working_order(X)
     assert home.space.peaks(x).tolist() == [2.0, -2.0, -1.5, 1e-300, 0.0]
     assert home.space.signs(x).tolist() == [1.0, -1.0, -1.0, 1.0, 1.0]
 
@@ -276,4 +286,4 @@ def test_normals_are_normal_and_independent():
 
 def test_normals_of_a_space_are_those_of_its_nodes(home):
     expected = normals(np.arange(N), 3, 11)
-    assert np.array_equal(home.leave(home.space.normals(3, 11)), expected)
+    assert np.array_equal(home.from_working_order(home.space.normals(3, 11)), expected)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mustlink.advice.observations import Seen, are_counts
+from mustlink.advice.observations import DataProfile, are_counts
 from mustlink.preprocessing.request import column_title
 from mustlink.selection.cluster_count import enough_pairs
 
@@ -23,13 +23,13 @@ _CHANCE = 0.53  # agreement of pairs below which they seem to be of something el
 _COMPARED = 30
 
 
-def doubts(seen: Seen) -> tuple[str, ...]:
+def data_warnings(seen: DataProfile) -> tuple[str, ...]:
     """Every doubt that there is, the gravest first."""
     topics = (_labels, _count, _agreement, _points, _graph, _pairs, _size)
     return tuple(doubt for topic in topics for doubt in topic(seen))
 
 
-def _labels(seen: Seen) -> Iterator[str]:
+def _labels(seen: DataProfile) -> Iterator[str]:
     """Contradictions, labels among the columns, classes beside clusters, unequal labels."""
     k, wanted = seen.known, seen.count.k
     if k.contradictions:
@@ -62,7 +62,7 @@ def _labels(seen: Seen) -> Iterator[str]:
         )
 
 
-def _count(seen: Seen) -> Iterator[str]:
+def _count(seen: DataProfile) -> Iterator[str]:
     """K that nobody named."""
     c, k = seen.count, seen.known
     if c.source == "default":
@@ -84,7 +84,7 @@ def _count(seen: Seen) -> Iterator[str]:
         yield f"the number of clusters was not given; {c.doubt}"
 
 
-def _agreement(seen: Seen) -> Iterator[str]:
+def _agreement(seen: DataProfile) -> Iterator[str]:
     """Side information that the points know nothing of."""
     k = seen.known
     if seen.kind != "points" or k.agreement is None or k.compared < _COMPARED:
@@ -102,7 +102,7 @@ def _agreement(seen: Seen) -> Iterator[str]:
         )
 
 
-def _points(seen: Seen) -> Iterator[str]:
+def _points(seen: DataProfile) -> Iterator[str]:
     """One column that is all of the distances, equal points, very many columns."""
     c = seen.coordinates
     if c is None:
@@ -134,7 +134,7 @@ def _points(seen: Seen) -> Iterator[str]:
         )
 
 
-def _graph(seen: Seen) -> Iterator[str]:
+def _graph(seen: DataProfile) -> Iterator[str]:
     """Small components; of a graph that was given large ones, nodes without an edge, hubs."""
     g, given = seen.links, seen.kind != "points"
     if given and g.parts > 1:
@@ -161,7 +161,7 @@ def _graph(seen: Seen) -> Iterator[str]:
         )
 
 
-def _pairs(seen: Seen) -> Iterator[str]:
+def _pairs(seen: DataProfile) -> Iterator[str]:
     """Only must-links or only cannot-links; many pairs on few nodes."""
     k = seen.known
     if k.kind == "pairs" and not (k.must and k.cannot):
@@ -174,7 +174,7 @@ def _pairs(seen: Seen) -> Iterator[str]:
         )
 
 
-def _size(seen: Seen) -> Iterator[str]:
+def _size(seen: DataProfile) -> Iterator[str]:
     """Few nodes."""
     if seen.n < _TINY:
         yield f"only {seen.n} nodes: results depend on single nodes, look at them one by one"

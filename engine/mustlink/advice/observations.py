@@ -40,7 +40,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Links:
+class GraphProfile:
     """A graph: the one given, or that of the nearest neighbours among a sample of points.
 
     `parts` counts components of 1 % of the nodes or more, `crumbs` the share of nodes in smaller
@@ -125,12 +125,13 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """All of it.
+class DataProfile:
+    """What a look at the data found.
 
     `kind` is points, or of a given graph: pixels (of a picture), network (relations, with degrees
-    that differ) or graph (all others, of nearest neighbours as a rule). d is 0 for graphs. Links,
-    agreement and count are of points after `preparation`, coordinates of them as they are.
+    that differ) or graph (all others, of nearest neighbours as a rule). d is 0 for graphs. The
+    graph's profile, agreement and count are of points after `preparation`, coordinates of them as
+    they are.
     `columns` are the names of these, if they have some.
     """
 
@@ -141,7 +142,7 @@ class Seen:
     metric: str
     metric_reason: str
     coordinates: Coordinates | None
-    links: Links
+    links: GraphProfile
     known: Known
     count: Count
     memory: int | None = None
@@ -167,14 +168,14 @@ _GRID = 0.5  # share of the edges that they make
 _GRID_NODES = 400
 
 
-def look_at_graph(graph: Graph) -> Links:
+def look_at_graph(graph: Graph) -> GraphProfile:
     """Components and degrees. Cost O(n + nnz)."""
     n, W = graph.n_nodes, graph.affinity
     degree = np.diff(W.indptr)
     sizes = np.bincount(graph.components)
     parts = sizes >= max(2, _PART * n)
     crumbs = sizes[~parts & (sizes > 1)].sum() / n
-    return Links(
+    return GraphProfile(
         nodes=n,
         edges=graph.n_edges,
         parts=int(np.count_nonzero(parts)),
@@ -187,7 +188,7 @@ def look_at_graph(graph: Graph) -> Links:
 
 
 def kind_of_graph(graph: Graph) -> str:
-    """Return pixels, network or graph; see `Seen`."""
+    """Return pixels, network or graph; see `DataProfile`."""
     if is_pixels(graph):
         return "pixels"
     return "graph" if graph.look.even[0] or graph.info.get("kind") in ("knn", "rbf") else "network"

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.advice.situation import Situation, Walks
-from mustlink.constraints.closure import LARGE, MustTrees, Statements, gather, outvoted
+from mustlink.constraints.closure import LARGE, MustTrees, PairGroups, gather, outvoted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Neighbourhoods:
     situation: Situation
     labels: Ints
     groups: list[list[int]]
-    said: Statements
+    said: PairGroups
     apart: set[tuple[int, int]] = field(default_factory=set)
     avoided: set[tuple[int, int]] = field(default_factory=set)
     told: set[tuple[int, int]] = field(default_factory=set)

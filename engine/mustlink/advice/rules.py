@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mustlink.advice.observations import Seen
+from mustlink.advice.observations import DataProfile
 
 _SURE = 0.75  # share of labels that agree with the nearest other label; below, some may be wrong
 _SOME_LABELS = 10  # a class
@@ -21,7 +21,7 @@ _MANY_PAIRS, _FEW_PAIRS = 0.4, 0.08  # a node
 _WITHOUT_CLUSTERS = ("GFHF", "LLGC")
 
 
-def class_mass(seen: Seen) -> dict[str, Any]:
+def class_mass(seen: DataProfile) -> dict[str, Any]:
     """Classes of one size for equally many labels each, else as large as their labels say."""
     return {"class_mass": "equal" if seen.known.least == seen.known.most else True}
 
@@ -35,30 +35,30 @@ class Rule:
     """
 
     name: str
-    applies: Callable[[Seen], bool]
+    applies: Callable[[DataProfile], bool]
     method: str
     why: str
     measured: str
     otherwise: tuple[tuple[str, str], ...]
-    parameters: Callable[[Seen], dict[str, Any]] = lambda seen: {}
+    parameters: Callable[[DataProfile], dict[str, Any]] = lambda seen: {}
 
-    def reason(self, seen: Seen) -> str:
+    def reason(self, seen: DataProfile) -> str:
         """The reason with its figures."""
         return self.why.format(s=seen, k=seen.known)
 
 
-def by_labels(seen: Seen) -> bool:
+def by_labels(seen: DataProfile) -> bool:
     """Whether labels of two classes or more are all that is known, and K is their number."""
     k = seen.known
     return k.kind == "labels" and 2 <= k.classes == seen.count.k
 
 
-def by_pairs(seen: Seen) -> bool:
+def by_pairs(seen: DataProfile) -> bool:
     """Whether pairs are all that is known."""
     return seen.known.kind == "pairs"
 
 
-def disagree(seen: Seen) -> bool:
+def disagree(seen: DataProfile) -> bool:
     """Whether labels so often differ from that of the nearest labelled point that some are wrong.
 
     With 20 labels a class the share that agrees was 0.76 or more on nine sets of points, and 0.57
@@ -236,7 +236,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def applied(seen: Seen) -> tuple[Rule, dict[str, Any]]:
+def applied(seen: DataProfile) -> tuple[Rule, dict[str, Any]]:
     """The first rule that applies, and the parameters of its method."""
     rule = next(one for one in RULES if one.applies(seen))
     parameters = rule.parameters(seen)

@@ -81,7 +81,7 @@ class Situation:
         return found
 
 
-def doubts(situation: Situation) -> Floats:
+def uncertainties(situation: Situation) -> Floats:
     """1 less the lead of the likeliest cluster or class before the next, (m,); 1 without any.
 
     By `label_distributions_`, of clusterers by memberships of the usual α and β. Cost O(mK), by
@@ -179,7 +179,7 @@ class Walks:
         """By what is known, and the fit's doubts once there are answers for all clusters."""
         laplacian, m = situation.laplacian, situation.m
         k, known = int(situation.estimator.report_.n_clusters), int(situation.told.sum())
-        doubt = doubts(situation) if known >= k else np.ones(m)
+        doubt = uncertainties(situation) if known >= k else np.ones(m)
         doubt = doubt * laplacian.copies
         steps, own = fitting_steps(laplacian, m / (_WITHIN * max(k, known)))
         root, heard = laplacian.root_degree, np.zeros(m)

@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from mustlink.advice.agreement import Comparison, choose_metric, look_at_side
 from mustlink.advice.baseline import Baseline, baseline
 from mustlink.advice.columns import choose_columns, transformers
-from mustlink.advice.data_warnings import doubts
+from mustlink.advice.data_warnings import data_warnings
 from mustlink.advice.observations import (
     DEFAULT_CLUSTERS,
     Count,
+    DataProfile,
     Known,
-    Seen,
     count_of_graph,
     is_square,
     kind_of_graph,
@@ -32,7 +32,7 @@ from mustlink.advice.observations import (
 )
 from mustlink.advice.rules import applied
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import Given, Size, home_for
+from mustlink.context.method_cost import FitInput, Size, home_for
 from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan
 from mustlink.core.check import as_integer, as_random_state, check_n_clusters
 from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
@@ -128,7 +128,7 @@ def suggest(
         parameters=parameters,
         reasons=tuple(reasons),
         alternatives=rule.otherwise,
-        doubts=(*short, *doubts(seen)),
+        doubts=(*short, *data_warnings(seen)),
         rule=rule.name,
         peak_bytes=peak,
         seen=seen,
@@ -170,7 +170,7 @@ def _seen_points(
     graph: Any,
     rng: np.random.Generator,
     recorder: Recorder,
-) -> tuple[Seen, tuple[str, ...], Any]:
+) -> tuple[DataProfile, tuple[str, ...], Any]:
     """What is seen, why columns are prepared, if they are, and the points as they are then."""
     n, d = (int(size) for size in points.shape)
     if columns and len(columns) != d:
@@ -208,7 +208,7 @@ def _seen_points(
     with recorder.stage("looking at the graph"):
         links = look_at_graph(own)
     count = _count(n, n_clusters, side, own, seed, recorder)
-    seen = Seen("points", n, d, len(rows), metric, why, coordinates, links, side, count)
+    seen = DataProfile("points", n, d, len(rows), metric, why, coordinates, links, side, count)
     return replace(seen, preparation=steps, columns=columns), changes, points
 
 
@@ -218,7 +218,7 @@ def _seen_graph(
     n_clusters: int | None,
     rng: np.random.Generator,
     recorder: Recorder,
-) -> Seen:
+) -> DataProfile:
     n = data.n_nodes
     seed = int(rng.integers(2**31))  # as clusterers draw theirs first: they count the same
     with recorder.stage("looking at the graph"):
@@ -227,7 +227,7 @@ def _seen_graph(
     with recorder.stage("looking at the side information"):
         side = look_at_side(known)
     count = _count(n, n_clusters, side, data, seed, recorder)
-    return Seen(kind, n, 0, n, "euclidean", "", None, links, side, count)
+    return DataProfile(kind, n, 0, n, "euclidean", "", None, links, side, count)
 
 
 def _count(
@@ -244,7 +244,7 @@ def _count(
         return count_of_graph(graph, seed)
 
 
-def _needed_bytes(seen: Seen, method: str, parameters: dict[str, Any]) -> tuple[int, int]:
+def _needed_bytes(seen: DataProfile, method: str, parameters: dict[str, Any]) -> tuple[int, int]:
     """Bytes at the peak of a fit with all the memory it likes, and the least that works.
 
     Counted as `mustlink plan` does, by what the estimator states, see `GraphEstimator.cost`.
@@ -253,16 +253,16 @@ def _needed_bytes(seen: Seen, method: str, parameters: dict[str, Any]) -> tuple[
     n, cost = seen.n, estimator.cost(seen.count.k)
     if seen.kind != "points":
         size = Size(n, 2 * seen.links.edges)
-        least = home_for(None, cost, Given(n, size.nnz)).least
+        least = home_for(None, cost, FitInput(n, size.nnz)).least
         return cost.of_given().peak(size, single=False, usual=True), least
     k = min(estimator.n_neighbors, max(n - 1, 1))
-    size, given = Size(n, int(SYMMETRIC * n * k)), Given(n, 0, seen.d, k, n)
+    size, given = Size(n, int(SYMMETRIC * n * k)), FitInput(n, 0, seen.d, k, n)
     free = knn_plan(n, seen.d, k, None, held=given.points)
     solving = given.points + cost.peak(size, single=False, usual=True)
     return max(free.peak_bytes, solving), home_for(None, cost, given).least
 
 
-def _count_reason(seen: Seen, parameters: dict[str, Any]) -> list[str]:
+def _count_reason(seen: DataProfile, parameters: dict[str, Any]) -> list[str]:
     """Where K comes from, where it is a parameter that nobody gave."""
     count = seen.count
     if "n_clusters" not in parameters or count.source in ("given", "default", "later"):
@@ -316,7 +316,7 @@ class Suggestion:
     doubts: tuple[str, ...]
     rule: str
     peak_bytes: int
-    seen: Seen = field(repr=False)
+    seen: DataProfile = field(repr=False)
     baseline: Baseline | None = None
 
     def __post_init__(self) -> None:

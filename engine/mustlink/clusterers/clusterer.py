@@ -15,23 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import MOST_COUNTED, Cost, StoredCost, eigenvectors
+from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
 from mustlink.core.check import check_choice, check_n_clusters
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
-from mustlink.discretize.memberships import Evidence, Trust
-from mustlink.discretize.merge_tree import Hierarchy, cut_into, grown_tree, renumbered
+from mustlink.discretize.memberships import Evidence, MembershipExponents
+from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.memory_work import in_memory
-from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.kernels.threads import threads
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import count_clusters
@@ -75,7 +75,7 @@ class GraphClusterer(
     _first_new = 0  # no cluster ever had this number or a larger one
     _calibrated = None  # type: tuple[Ints, Calibration] | None  # and the labels that it is of
     _given = None  # type: Constraints | None  # about rows
-    _hierarchy = None  # type: Hierarchy | None
+    _hierarchy = None  # type: MergeTree | None
 
     def _in_memory_only(self) -> dict[str, bool]:
         return {"isolated": self.isolated != "drop"}
@@ -127,19 +127,19 @@ class GraphClusterer(
 
     def _cost_on_disk(
         self, others: dict[str, Any], classes: int | None, n: int, nnz: int
-    ) -> StoredCost:
+    ) -> DiskCost:
         """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
         self._check_home(DISK, others)
         if isinstance(self._named_clusters(classes or 0), str):
             raise InputError(_COUNTS)
         return self.cost_of_clusters(2, n, nnz)
 
-    def cost_of_clusters(self, k: int, n: int, nnz: int) -> StoredCost:
+    def cost_of_clusters(self, k: int, n: int, nnz: int) -> DiskCost:
         """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
         columns = self._columns(k)
-        return StoredCost(n, nnz, columns + guard(columns), told=self._places_known)
+        return DiskCost(n, nnz, columns + n_guard_vectors(columns), told=self._places_known)
 
-    def _work_on_disk(self, graph: StoredGraph, n_classes: int, recorder: Recorder) -> StoredWork:
+    def _work_on_disk(self, graph: DiskGraph, n_classes: int, recorder: Recorder) -> DiskWork:
         """The home of a graph that stays on disk; raises InputError where not even that fits."""
         if graph.copies is not None and self._places_known:
             raise InputError(
@@ -214,7 +214,7 @@ class GraphClusterer(
         clusters = space.rowwise(lambda r: np.where(r > 0, 0, -1), root)
         rows = space.rowwise(lambda r: (r > 0)[:, None].astype(np.float64), root)
         self.labels_ = self._labels(work, clusters, 1)
-        self.embedding_ = work.leave(rows)
+        self.embedding_ = work.from_working_order(rows)
         self.eigenvalues_ = np.zeros(1)
         self.graph_ = work.graph
         kept = None if known.is_empty else satisfaction(self.labels_, known.as_given)
@@ -387,14 +387,14 @@ class GraphClusterer(
         Or the one that is `known`, of a fit before a few more answers: without further fits.
         """
         check_is_fitted(self)
-        if isinstance(self.graph_, StoredGraph):
+        if isinstance(self.graph_, DiskGraph):
             raise InputError("confidence: the graph of this fit is on disk; it needs it in memory")
         if known is not None:
             self._calibrated = self.labels_, known
             return known
         usually = usual(self.graph_)
         if not self._trusts_edges:
-            usually = replace(usually, trust=Trust(0.0, usually.trust.embedding))
+            usually = replace(usually, trust=MembershipExponents(0.0, usually.trust.embedding))
         recorder = recorded(Unheard() if observer is None else observer)
         with threads(self.n_jobs):
             found = calibrated(usually, self._held_out(recorder))
@@ -410,7 +410,7 @@ class GraphClusterer(
         with recorder.stage("confidence by held-out constraints") as advance:
             for number in range(_FITS):
                 if recorder.deadline.is_over:
-                    recorder.leave_out(f"confidence is by {number} fits instead of {_FITS}")
+                    recorder.skip_for_time(f"confidence is by {number} fits instead of {_FITS}")
                     break
                 kept, held = given.split(_HELD, number)
                 with suppress(InputError):  # what is left may be too little, or infeasible
@@ -465,7 +465,7 @@ class GraphClusterer(
         """
         return cut_into(self._tree(), k, self._first_new)
 
-    def _tree(self) -> Hierarchy:
+    def _tree(self) -> MergeTree:
         check_is_fitted(self)
         if self._hierarchy is None or self._hierarchy.labels is not self.labels_:
             if not isinstance(self.graph_, Graph):

@@ -187,7 +187,7 @@ class CSCGFHF(GraphClusterer):
         found = work.kept(
             "stationary labelings",
             asked,
-            lambda: self._stationary(work, part, part.enter(P), k),  # 4-16
+            lambda: self._stationary(work, part, part.to_working_order(P), k),  # 4-16
             (Stationary, LowRankSolution, Convergence),
         )
 
@@ -207,7 +207,7 @@ class CSCGFHF(GraphClusterer):
             self.labels_ = as_classes(graph.spread(whole), codes, k, classes.size)
             if self.isolated == "assign":
                 self._assign_rest(recorder)
-            self.embedding_ = graph.spread(part.leave(rows))
+            self.embedding_ = graph.spread(part.from_working_order(rows))
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         note_of_kernel(found, int(self.max_rank), recorder)
         warn_of_sizes(np.bincount(self.labels_[self.labels_ >= 0]), k, recorder)
@@ -329,7 +329,7 @@ class CSCGFHF(GraphClusterer):
                 deadline=recorder.deadline,
             )
         if solution.convergence.reason == TIME_LIMIT:
-            recorder.leave_out(solution.convergence.status)
+            recorder.skip_for_time(solution.convergence.status)
         return Stationary(solution, solver, rank, error, spread)
 
     def _inverse(
@@ -359,8 +359,8 @@ class Stationary:
 
 def answered(whole: NormalizedLaplacian, P: Block) -> NormalizedLaplacian:
     """The part of the graph that labels reach: its components with a row of P (n, C) not zero."""
-    part = whole.reached_from(np.asarray(whole.enter(P).any(axis=1)))
-    if np.count_nonzero(part.enter(P).any(axis=0)) < 2:
+    part = whole.reached_from(np.asarray(whole.to_working_order(P).any(axis=1)))
+    if np.count_nonzero(part.to_working_order(P).any(axis=0)) < 2:
         raise InputError(
             "y: nodes with an edge carry labels of less than two classes; label others, too"
         )

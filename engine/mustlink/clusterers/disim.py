@@ -4,8 +4,8 @@ A_ij is the weight of the edge from i to j, D_out and D_in are the row and colum
 
     1  τ = mean out-degree, L = (D_out + τI)^-½ A (D_in + τI)^-½        `DISIM._view_of`
     2  U, V (n, K): left and right singular vectors of L's K largest σ  `DISIM._vectors`
-    3  rows of U, of V, of [U V] scaled to length 1                     `Rows`
-    4  k-means on each: who sends alike, who receives alike, both       `Rows`
+    3  rows of U, of V, of [U V] scaled to length 1                     `NodeSides`
+    4  k-means on each: who sends alike, who receives alike, both       `NodeSides`
 
 Steps 1 and 2 are those of the bipartite graph in which every node is twice, as who sends and as who
 receives: its L̄_τ has the eigenvalues 1 − σ with (u, v)/√2.
@@ -178,7 +178,7 @@ class DISIM(GraphClusterer):
 
     def _rows(
         self, view: Workspace, known: Constraints, k: int, seed: int
-    ) -> tuple[Rows, dict[str, str]]:
+    ) -> tuple[NodeSides, dict[str, str]]:
         """Singular vectors, or what CSP makes of what is known, and why."""
         plain = self._vectors(view, k, seed)
         if known.is_empty or k == 1:
@@ -187,7 +187,7 @@ class DISIM(GraphClusterer):
         csp = CSP(k, affinity="precomputed", regularization=0, tol=self.tol, memory=self.memory)
         return DirectedTrials(view, plain, csp, k, seed).best(known)
 
-    def _vectors(self, view: Workspace, k: int, seed: int) -> Rows:
+    def _vectors(self, view: Workspace, k: int, seed: int) -> NodeSides:
         """U and V of step 2."""
         laplacian = laplacian_of(view)
         wanted = max(0, k - laplacian.null.n_components)
@@ -198,13 +198,13 @@ class DISIM(GraphClusterer):
         Z, values = with_null(laplacian.space, laplacian, found, k)
         self.eigenvalues_, self.singular_values_ = values, 1.0 - values
         self._convergence = found.convergence
-        return self._halves(np.sqrt(2.0) * laplacian.leave(Z), view)
+        return self._halves(np.sqrt(2.0) * laplacian.from_working_order(Z), view)
 
-    def _halves(self, rows: Floats, view: Workspace) -> Rows:
+    def _halves(self, rows: Floats, view: Workspace) -> NodeSides:
         n = len(rows) // 2
         linked = view.graph.degrees > 0
         counts = None if view.row_weights is None else view.row_weights[:n]
-        return Rows(rows[:n], rows[n:], linked[:n], linked[n:], counts)
+        return NodeSides(rows[:n], rows[n:], linked[:n], linked[n:], counts)
 
     def _placed(self, found: Ints, k: int, recorder: Recorder) -> Ints:
         """Labels, with those of nodes without an edge as `isolated` says."""
@@ -231,7 +231,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rows:
+class NodeSides:
     """What nodes have as who sends (n, r) and as who receives (n, r), and how often they count.
 
     `sends`, `receives` (n,) tell who has such an edge. `classes` (n,) are labels to start from, -1
@@ -288,12 +288,12 @@ class DirectedTrials:
     """
 
     view: Workspace
-    plain: Rows
+    plain: NodeSides
     csp: CSP
     k: int
     seed: int
 
-    def best(self, known: Constraints) -> tuple[Rows, dict[str, str]]:
+    def best(self, known: Constraints) -> tuple[NodeSides, dict[str, str]]:
         """The rows that keep most of what is held out, and why; those before win a tie."""
         recorder, right = self.view.recorder, []
         without = self.plain.clusters(self.k, self.seed)  # whatever is held out
@@ -312,7 +312,7 @@ class DirectedTrials:
                     break
         done = len(right)
         if done < _TRIALS:
-            recorder.leave_out(
+            recorder.skip_for_time(
                 f"{_TRIALS - done} of {_TRIALS} trials of held-out constraints were not made"
             )
         mean = np.mean(right, axis=0)
@@ -322,7 +322,7 @@ class DirectedTrials:
         recorder.note(f"{_WAYS[best]}: {why}")
         return self._fitted(best, known), {"rows": _WAYS[best], "why": why}
 
-    def _fitted(self, best: int, known: Constraints) -> Rows:
+    def _fitted(self, best: int, known: Constraints) -> NodeSides:
         if best < 2:
             return replace(self.plain, classes=known.labels) if best else self.plain
         recorder = self.view.recorder
@@ -331,10 +331,10 @@ class DirectedTrials:
         with recorder.stage("constrained vectors"):
             found = self._constrained(known, quiet)
         for what in quiet.left_out:
-            recorder.leave_out(what)
+            recorder.skip_for_time(what)
         return found
 
-    def _constrained(self, known: Constraints, quiet: Recorder) -> Rows:
+    def _constrained(self, known: Constraints, quiet: Recorder) -> NodeSides:
         """What CSP makes of what is known of those that send, and of those that receive.
 
         Its doubts are about clusters of a graph that nobody sees, and heard by nobody.

@@ -27,7 +27,7 @@ from mustlink.core.state import fits
 from mustlink.core.stopping import TIME_LIMIT
 from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
@@ -113,7 +113,9 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
             found = self._embed(work, laplacian, inside, seed)
         check_answer(found.vectors, "the embedding")
         self._doubt(laplacian, found, recorder)
-        self.embedding_: NDArray[np.float64] = graph.spread(laplacian.leave(found.vectors))
+        self.embedding_: NDArray[np.float64] = graph.spread(
+            laplacian.from_working_order(found.vectors)
+        )
         self.eigenvalues_ = found.values
         self.graph_ = graph
         self.report_ = Report(
@@ -169,7 +171,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
             noun = "node has" if alone == 1 else "nodes have"
             recorder.note(f"{alone} {noun} no edge and cannot be embedded: at 0")
         if found.convergence.reason == TIME_LIMIT:
-            recorder.leave_out(found.convergence.status)
+            recorder.skip_for_time(found.convergence.status)
         elif not found.convergence.converged.all():
             recorder.warn(found.convergence.status)
 
@@ -394,7 +396,7 @@ def _iterated(
     recorder, m, d = work.recorder, energy.size, int(how.n_components)
     space, tol = null.space, 1e-6 if how.tol is None else how.tol
     scale = 1.0 / np.sqrt(laplacian.copies)[:, None]
-    width = min(d + guard(d), m - null.n_components)
+    width = min(d + n_guard_vectors(d), m - null.n_components)
 
     def product(X: Block) -> Block:
         found: Block = scale * energy.apply(scale * X)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mustlink.clusterers.clusterer import GraphClusterer
-from mustlink.clusterers.ncut import Cut, network_of
+from mustlink.clusterers.ncut import NormalizedCut, network_of
 from mustlink.clusterers.result_warnings import (
     doubt_feasible,
     note_contradictions,
@@ -20,7 +20,7 @@ from mustlink.clusterers.result_warnings import (
     warn_of_lost,
 )
 from mustlink.constraints import Constraints
-from mustlink.constraints.constraints import on_nodes
+from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import Cost, eigenvectors, full_problem
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, check_answer, check_choice, check_tolerance
@@ -34,18 +34,18 @@ from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import side_information, told_of_all
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.several import several
-from mustlink.graph.stored import StoredGraph
-from mustlink.neighbors.stored_knn import graph_where_short
+from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.propagation.prior import bytes_of
-from mustlink.selection.constrained_fit import USUAL, Formulation, Placed, Request, cluster
-from mustlink.selection.held_out import Choice
+from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
+from mustlink.selection.held_out import SelectedModel
 from mustlink.selection.regularization import check_regularization
 from mustlink.selection.resolve import resolve
 
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
 INITS = ("auto", "labels", "k-means++")
-KEPT = (Choice, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
+KEPT = (SelectedModel, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +97,7 @@ class InformedClusterer(GraphClusterer):
             if DISK in self.homes:
                 on_disk = partial(self._cost_on_disk, others, classes)
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
-            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+            if isinstance(X, DiskGraph) and self._stays_on_disk(X):
                 known = side_information(X, y, constraints, recorder, **told)
                 self._fit_on_disk(X, known, recorder, others, seed)
                 return self
@@ -112,7 +112,7 @@ class InformedClusterer(GraphClusterer):
 
     def _fit_on_disk(
         self,
-        graph: StoredGraph,
+        graph: DiskGraph,
         known: Constraints,
         recorder: Recorder,
         others: dict[str, Any],
@@ -147,9 +147,9 @@ class InformedClusterer(GraphClusterer):
         recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
-            if isinstance(self.graph_, StoredGraph):
+            if isinstance(self.graph_, DiskGraph):
                 self._check_home(DISK)
-                self._home, self._given = self._home.heard_by(recorder), given
+                self._home, self._given = self._home.with_recorder(recorder), given
                 self._run_again(self._home, given)
                 del self._cut_on_disk  # its clusters have other numbers
                 return self._numbered_as(labels, recorder)
@@ -216,7 +216,7 @@ class InformedClusterer(GraphClusterer):
         if given.is_empty:
             return Constraints.none(graph.n_nodes)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
-        known, doubts = on_nodes(given, rows, work.weight_of_rows, graph.n_nodes)
+        known, doubts = merge_duplicates(given, rows, work.weight_of_rows, graph.n_nodes)
         for doubt in doubts:
             work.recorder.warn(doubt)
         return known
@@ -295,7 +295,7 @@ class ConstrainedSpectral(InformedClusterer):
         """With the choices made before while what is known is of the same order."""
         self._run(work, known, self._used_seed, self._choice_kept(known))
 
-    def _choice_kept(self, known: Constraints) -> tuple[Choice | None, int] | None:
+    def _choice_kept(self, known: Constraints) -> tuple[SelectedModel | None, int] | None:
         """The last choice and its K, while half to twice as much is known as when it was made."""
         similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
         same = self._asked == self._questions()
@@ -347,7 +347,7 @@ class ConstrainedSpectral(InformedClusterer):
         work: Any,
         known: Constraints,
         seed: int,
-        kept: tuple[Choice | None, int] | None = None,
+        kept: tuple[SelectedModel | None, int] | None = None,
     ) -> None:
         """`kept` is the choice of an earlier run, and the K that it was made for."""
         work = in_memory(work)
@@ -364,7 +364,7 @@ class ConstrainedSpectral(InformedClusterer):
         request = self._request(work, known, k, seed)
         depends = type(self).__name__, self._depends(), seed, fixed, known
 
-        def embedding() -> tuple[Choice, Solution]:
+        def embedding() -> tuple[SelectedModel, Solution]:
             # Together: which eigenvectors the second step uses depends on what the first needed.
             chosen = fixed if fixed is not None else resolve(request)
             return chosen, request.solved(chosen)
@@ -379,7 +379,7 @@ class ConstrainedSpectral(InformedClusterer):
         with recorder.stage("labels"):
             self.labels_ = self._labels(work, found, k)
             check_answer(work.space.dots(rows, rows), "embedding")
-            self.embedding_ = work.leave(rows)
+            self.embedding_ = work.from_working_order(rows)
         if solution.note:
             recorder.note(solution.note)
         doubt_feasible(solution, recorder)
@@ -395,7 +395,7 @@ class ConstrainedSpectral(InformedClusterer):
         shares = warn_if_broken(self.labels_, known, recorder, other)
         network: dict[str, Any] = {}
         if not request.in_memory:
-            cut = Cut(found, rows, solution.values, solution.convergence, None)
+            cut = NormalizedCut(found, rows, solution.values, solution.convergence, None)
             self._cut_on_disk, network = network_of(work, cut, k)
         choices = told_choices(self._parameter, choice, solution)
         if weighing := request.formulation.weighing:
@@ -411,7 +411,7 @@ class ConstrainedSpectral(InformedClusterer):
             candidates=[list(row) for row in choice.scores],
         )
 
-    def _request(self, work: Work, known: Constraints, k: int, seed: int) -> Request:
+    def _request(self, work: Work, known: Constraints, k: int, seed: int) -> FitSpec:
         """What is asked for; tells of what is known, and raises InputError."""
         recorder, placed = work.recorder, Placed.of(work, known)
         note_contradictions(known, recorder)
@@ -434,7 +434,7 @@ class ConstrainedSpectral(InformedClusterer):
         if work.home != MEMORY and "split" in ways:
             ways = tuple(way for way in ways if way != "split")
             left = ["cuts of one vector where most constraints are kept"]
-        return Request(
+        return FitSpec(
             work,
             k,
             placed,

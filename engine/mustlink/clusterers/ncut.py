@@ -28,18 +28,18 @@ from mustlink.discretize.satisfaction import satisfaction
 from mustlink.discretize.split import best_split
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import side_information
 from mustlink.graph import Graph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
-from mustlink.graph.stored import StoredGraph
 from mustlink.graph.structure import GraphLook
+from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.neighbors.points_by_rows import is_rows
-from mustlink.neighbors.stored_knn import graph_where_short
 from mustlink.operators.protocol import Laplacian
 from mustlink.selection.regularization import (
     RESTARTS,
@@ -112,7 +112,7 @@ class NCut(GraphClusterer):
         sample_weight: Any = None,
         graphs: Any = None,
     ) -> NCut:
-        """Cluster points (n, d), an affinity (n, n), a Graph or a StoredGraph.
+        """Cluster points (n, d), an affinity (n, n), a Graph or a DiskGraph.
 
         The last is read into memory where it fits into `memory`, and else stays on disk, its
         vectors, too: `embedding_` then has its rows there, and slices of it are arrays. So does the
@@ -133,7 +133,7 @@ class NCut(GraphClusterer):
             self._used_seed = seed = self._seed()
             on_disk = partial(self._cost_on_disk, others, None)
             X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
-            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+            if isinstance(X, DiskGraph) and self._stays_on_disk(X):
                 self._check_home(DISK, others)
                 self._run(self._work_on_disk(X, 0, recorder))
                 return self
@@ -156,7 +156,7 @@ class NCut(GraphClusterer):
         """
         self._check()
         recorder, labels = recorded(observer), before(self).labels_
-        if isinstance(self.graph_, StoredGraph):
+        if isinstance(self.graph_, DiskGraph):
             raise InputError("refit: the graph is on disk, where nothing is kept; fit again")
         with self._running(recorder):
             self._run(MemoryWork(self._view(self.graph_, recorder)), y, constraints)
@@ -194,7 +194,7 @@ class NCut(GraphClusterer):
         self.graph_ = work.graph
         if work.home != MEMORY:
             self._cut_on_disk = cut
-        self.embedding_, self.eigenvalues_ = work.leave(cut.embedding), cut.values
+        self.embedding_, self.eigenvalues_ = work.from_working_order(cut.embedding), cut.values
         kept = None if constraints is None else satisfaction(self.labels_, constraints)
         choices = {
             **start,
@@ -228,7 +228,7 @@ class NCut(GraphClusterer):
         check_tolerance(self.tol)
         check_regularization(self.regularization)
 
-    def _decided(self, work: Work, k: int, seed: int) -> tuple[Cut, Regularization]:
+    def _decided(self, work: Work, k: int, seed: int) -> tuple[NormalizedCut, Regularization]:
         """The cut of the graph, and what was added to degrees; raises InputError."""
         cuts = Cuts(work, k, self.variant, self.solver, self.tol, self.max_iter, seed)
         if self.variant != "shi-malik":
@@ -260,8 +260,8 @@ class NCut(GraphClusterer):
         return of_nodes, n_classes
 
     def _from_labels(
-        self, work: MemoryWork, cut: Cut, labels: Ints, k: int, seed: int
-    ) -> tuple[Cut, str]:
+        self, work: MemoryWork, cut: NormalizedCut, labels: Ints, k: int, seed: int
+    ) -> tuple[NormalizedCut, str]:
         """The clusters that k-means finds from the classes, and where it looked for them."""
         laplacian, given = work.laplacian, labels[work.laplacian.nodes]
         if np.unique(given[given >= 0]).size < 2:
@@ -286,7 +286,7 @@ class NCut(GraphClusterer):
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class NormalizedCut:
     """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order.
 
     Isolated nodes that have rows are in cluster -1. `beyond` is the eigenvalue after the last, as
@@ -309,13 +309,13 @@ class Cut:
 
 def _split(work: Any, rows: Block) -> Vector:
     """Two sides of the second vector, cut at the least NCut (Shi & Malik 2000); in memory."""
-    vector = work.laplacian.leave(rows[:, 1])
+    vector = work.laplacian.from_working_order(rows[:, 1])
     split, ncut = best_split(work.graph.affinity, vector)
     work.recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
     return (rows[:, 1] > split).astype(np.int64)
 
 
-def summed(work: Work, cut: Cut, k: int) -> Cut:
+def summed(work: Work, cut: NormalizedCut, k: int) -> NormalizedCut:
     """The cut with weights between its clusters in the graph of a work; a pass over the graph."""
     if cut.sums is not None:
         return cut
@@ -370,7 +370,7 @@ class Cuts:
         laplacian = getattr(laplacian, "in_single", laplacian)
         n_linked, parts = self.look.n_linked, laplacian.null.n_components
         wanted, few = max(0, k - parts), n_linked <= _LARGE
-        tol, width = _SHARP if few else _ROUGH, k + guard(k)
+        tol, width = _SHARP if few else _ROUGH, k + n_guard_vectors(k)
         dense = work.home == MEMORY and work.is_small
         if wanted == 0 or dense or 5 * width >= n_linked - parts:
             return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau), start
@@ -386,7 +386,7 @@ class Cuts:
             return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau), start
         return found, space.stack([found.vectors, noise(width - wanted)])
 
-    def sharp(self, tau: float = 0.0, found: EigenResult | None = None) -> Cut:
+    def sharp(self, tau: float = 0.0, found: EigenResult | None = None) -> NormalizedCut:
         """The cut as it was asked for; `found` are the pairs beyond the null space, if known.
 
         Raises InputError.
@@ -408,9 +408,9 @@ class Cuts:
                 return clusters_of(work.space, rows, k, self.seed)
 
         clusters = work.kept("clusters", (k, variant, tau, *how.values()), clustered)
-        return Cut(clusters, rows, values, found.convergence, found.beyond)
+        return NormalizedCut(clusters, rows, values, found.convergence, found.beyond)
 
-    def judged(self, tau: float) -> Cut:
+    def judged(self, tau: float) -> NormalizedCut:
         """The same with its sums."""
         return summed(self.work, self.sharp(tau), self.k)
 
@@ -461,14 +461,14 @@ def with_null(
 # ---------------------------------------------------------------- what is said of a cut
 
 
-def tell_of_cut(work: Work, cut: Cut, tau: float = 0.0) -> None:
+def tell_of_cut(work: Work, cut: NormalizedCut, tau: float = 0.0) -> None:
     """Say what was missed, and what becomes of components."""
     tell_unconverged(work.recorder, cut.convergence, single=work.laplacian.dtype.itemsize < 8)
     if not tau:
         note_components(work.laplacian.null.n_components, cut.values.size, work.recorder)
 
 
-def network_of(work: Work, cut: Cut, k: int) -> tuple[Cut, dict[str, Any]]:
+def network_of(work: Work, cut: NormalizedCut, k: int) -> tuple[NormalizedCut, dict[str, Any]]:
     """How a network on disk or on ranks is cut, with a doubt where it is not.
 
     The cut comes back with its sums. Nothing is told of a graph made from points, nor of one in

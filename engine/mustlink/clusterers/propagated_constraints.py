@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.adjusted_graph import Moves, adjusted_affinity, adjusted_graph
 from mustlink.clusterers.informed_clusterer import InformedClusterer
-from mustlink.clusterers.ncut import VARIANTS, Cut, Cuts, network_of, tell_of_cut
+from mustlink.clusterers.ncut import VARIANTS, Cuts, NormalizedCut, network_of, tell_of_cut
 from mustlink.clusterers.result_warnings import (
     note_alone,
     note_components,
@@ -51,12 +51,12 @@ from mustlink.eigen.memory_work import MemoryWork, in_memory
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.lyapunov.all_pairs import AllPairs, all_pairs
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
-from mustlink.lyapunov.regions import MemoryRows, RankRows, StoredRows
+from mustlink.lyapunov.regions import DiskRows, MemoryRows, RankRows
 from mustlink.lyapunov.sources import Sources, sources_at
 from mustlink.operators.laplacian import NormalizedLaplacian
 
@@ -98,7 +98,7 @@ class BestCut:
     variant: str = ""
 
     def offer(
-        self, cut: Cut, lost: float, labels: Any, cost: float, power: float, variant: str
+        self, cut: NormalizedCut, lost: float, labels: Any, cost: float, power: float, variant: str
     ) -> None:
         """Compare another, by its labels of the caller's rows and its MNCut."""
         kept = 1.0 if self.known.is_empty else _kept(satisfaction(labels, self.known.as_given))
@@ -195,7 +195,7 @@ class PropagatedConstraints(InformedClusterer):
         for power in powers:
             if best.tried and recorder.deadline.is_over:
                 left = len(powers) * len(variants) - len(best.tried)
-                recorder.leave_out(f"{left} of the graph's cuts were not tried")
+                recorder.skip_for_time(f"{left} of the graph's cuts were not tried")
                 break
             moves = self._of_power(moves, F, power)
             adjusted = adjusted_graph(work, moves, k, (name, power))  # 4
@@ -243,7 +243,7 @@ class PropagatedConstraints(InformedClusterer):
         give_back()
         left, beside = work.recorder.budget.left(), _PLACES * work.n_nodes + RESERVE + _BUFFERS
         room = FACTORS if left is None else max(0, left - beside)
-        return StoredRows(laplacian, room, work.folder)
+        return DiskRows(laplacian, room, work.folder)
 
     def _ways(self, known: Constraints, largest: float) -> tuple[tuple[Any, ...], ...]:
         """Powers of F and variants of the cut to try; nothing to choose without constraints."""
@@ -302,7 +302,7 @@ class PropagatedConstraints(InformedClusterer):
         warn_of_gap(best.cut, recorder)
         cut, network = network_of(work, best.cut, k)
         kept = warn_if_broken(self.labels_, known, recorder)
-        self.graph_, self.embedding_ = work.graph, work.leave(cut.embedding)
+        self.graph_, self.embedding_ = work.graph, work.from_working_order(cut.embedding)
         self.eigenvalues_ = cut.values
         if work.home == MEMORY:
             moves = self._of_power(Moves(best.rows, best.F.new), best.F, best.power)
@@ -386,7 +386,7 @@ class PropagatedConstraints(InformedClusterer):
 
     def _refuse_on_disk(self, name: str) -> None:
         """Raise InputError where the graph stayed on disk."""
-        if isinstance(self.graph_, StoredGraph):
+        if isinstance(self.graph_, DiskGraph):
             raise InputError(
                 f"{name}: the graph stayed on disk, where it is not made; fit with more memory"
             )

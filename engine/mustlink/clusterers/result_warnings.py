@@ -12,7 +12,7 @@ from mustlink.core.observe import Recorder
 from mustlink.discretize.cuts import few_nodes
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
 from mustlink.eigen.problem import Solution
-from mustlink.selection.held_out import NONE, Choice
+from mustlink.selection.held_out import NONE, SelectedModel
 
 Ints = NDArray[np.int64]
 # Shares of constraints kept that a person should hear about: on balance, and of one kind.
@@ -237,7 +237,9 @@ def doubt_feasible(solution: Solution, recorder: Recorder) -> None:
         )
 
 
-def told_choices(parameter: str | None, choice: Choice, solution: Solution) -> dict[str, Any]:
+def told_choices(
+    parameter: str | None, choice: SelectedModel, solution: Solution
+) -> dict[str, Any]:
     """What was chosen, for a report; `parameter` is the name of the method's own."""
     own = {} if parameter is None else {parameter: solution.parameter}
     return {

@@ -63,8 +63,8 @@ class SpectralLearning(ConstrainedSpectral):
             moved = local_operator(diagonal(degrees + kept), laplacian, nodes, scaled=True)
             problem = PenalizedProblem(laplacian, penalty, k, mass_update=moved, positive=True)
             # Of the modified graph: the rows of every copy, C^-½D'^½D^-½v.
-            scale = np.sqrt(laplacian.enter(d + degrees + kept)) / root
-            scale = scale * laplacian.enter(row_scale(graph))
+            scale = np.sqrt(laplacian.to_working_order(d + degrees + kept)) / root
+            scale = scale * laplacian.to_working_order(row_scale(graph))
         else:
             mass = laplacian.copies / root**2
             problem = PenalizedProblem(laplacian, penalty, k, mass=mass, positive=True)

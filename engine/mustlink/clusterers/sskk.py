@@ -102,7 +102,7 @@ class SSKK(InformedClusterer):
         tried: dict[str, Descent] = {}
         for name in self._starts(known, laplacian):
             if tried and recorder.deadline.is_over:
-                recorder.leave_out(f'the start "{name}" was not tried')
+                recorder.skip_for_time(f'the start "{name}" was not tried')
                 break
             asked = work.name("sskk", self._depends(), seed, work.memory, known, name)
             starts = work.kept(  # 2
@@ -119,7 +119,7 @@ class SSKK(InformedClusterer):
                     ]
                 best = min(ends, key=lambda end: end.objective)
                 if not best.settled and until.is_over:  # told before it could be kept
-                    recorder.leave_out(_unsettled(best))
+                    recorder.skip_for_time(_unsettled(best))
                 return best
 
             stage = f"kernel k-means ({name})"
@@ -229,7 +229,7 @@ def _edge_shares(
     W = problem.unconstrained
     shares = cluster_links(W, clusters_of(W, best.state.labels, best.state.weight.size))
     shares /= (laplacian.root_degree**2)[:, None]
-    return laplacian.leave(shares)
+    return laplacian.from_working_order(shares)
 
 
 # --- Where kernel k-means begins: must-link neighbourhoods, smooth eigenvectors, given labels
@@ -338,7 +338,7 @@ def given_start(
     labels = as_labels(init, graph.n_rows, "init")[graph.first_rows]
     if labels.max() >= k:
         raise InputError(f"init: cluster {labels.max()} given, but n_clusters is {k}; use 0 … K-1")
-    return spread(A, laplacian, laplacian.enter(labels), k)
+    return spread(A, laplacian, laplacian.to_working_order(labels), k)
 
 
 def spread(A: Penalized, laplacian: NormalizedLaplacian, labels: Ints, k: int) -> Ints:

@@ -156,7 +156,7 @@ def _first_rows(row_of: Ints, where: NDArray[np.bool_], count: int) -> Ints:
     return first
 
 
-def _paths(said: Statements, refused: NDArray[np.bool_], cannot: Ints) -> list[tuple[int, ...]]:
+def _paths(said: PairGroups, refused: NDArray[np.bool_], cannot: Ints) -> list[tuple[int, ...]]:
     """Shortest chains of must-links between the ends of the given cannot-links."""
     if cannot.size == 0:
         return []
@@ -186,7 +186,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Statements:
+class PairGroups:
     """What is taken as certain: must-links and cannot-links among compactly numbered nodes.
 
     `nodes` maps compact to graph numbers; `left`, `right` are must-links, chains through the
@@ -208,7 +208,7 @@ class Statements:
         group, refused = union_find(self.nodes.size, self.left, self.right, self.seed)
         return group, refused
 
-    def without(self, links: Bools, cannot: Bools | None = None) -> Statements:
+    def without(self, links: Bools, cannot: Bools | None = None) -> PairGroups:
         """The same without some of the must-links (m,) and cannot-links (c,)."""
         cannot = np.zeros(len(self.cannot), dtype=np.bool_) if cannot is None else cannot
         if not links.any() and not cannot.any():
@@ -222,7 +222,7 @@ class Statements:
         )
 
 
-def gather(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
+def gather(must: Ints, cannot: Ints, labels: Ints | None) -> PairGroups:
     """Statements from pairs (m, 2), (c, 2) and labels; ℓ labels give ℓ - K links, no cliques."""
     chain = np.empty((0, 2), dtype=np.int64)
     labelled = np.empty(0, dtype=np.int64)
@@ -234,7 +234,7 @@ def gather(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
     nodes = np.unique(np.concatenate([chain.ravel(), must.ravel(), cannot.ravel(), labelled]))
     links = np.searchsorted(nodes, np.concatenate([chain, must]))
     seed = np.full(nodes.size, -1, dtype=np.int64) if labels is None else labels[nodes]
-    return Statements(
+    return PairGroups(
         nodes.astype(np.int64),
         np.ascontiguousarray(links[:, 0], dtype=np.int64),
         np.ascontiguousarray(links[:, 1], dtype=np.int64),
@@ -322,7 +322,7 @@ class MustTrees:
         return group[below[group]], group[~below[group]]
 
 
-def outvoted(said: Statements) -> tuple[Bools, Bools]:
+def outvoted(said: PairGroups) -> tuple[Bools, Bools]:
     """The must-links (m,), none of chains of labels, and cannot-links (c,) not to be believed.
 
     For every cannot-link inside a group: the bridge between its ends that most cannot-links

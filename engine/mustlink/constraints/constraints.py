@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints.closure import close
-from mustlink.constraints.given import Given
+from mustlink.constraints.constraint_data import ConstraintData
 from mustlink.constraints.label_groups import Core, SoftLabels, check_labels, labels_factor
 from mustlink.constraints.pairs import (
     Floats,
@@ -29,7 +29,7 @@ DENSE_LIMIT = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Constraints(Given):
+class Constraints(ConstraintData):
     """Side information on n nodes as a symmetric matrix Q (WD14 §4.1), never written out.
 
     Q_ij > 0 says that i and j belong together, Q_ij < 0 that they do not; the magnitude is the
@@ -65,7 +65,7 @@ class Constraints(Given):
         """
         n_nodes = check_n_nodes(n_nodes)
         array, values = check_pairs(pairs, belief, n_nodes)
-        return cls._made(Given(n_nodes=n_nodes, pairs=array, belief=values))
+        return cls._made(ConstraintData(n_nodes=n_nodes, pairs=array, belief=values))
 
     @classmethod
     def from_labels(cls, y: Any) -> Constraints:
@@ -76,7 +76,7 @@ class Constraints(Given):
         fractions and numbers below -1. Cost O(n), whatever the number of labels.
         """
         labels = check_labels(y)
-        return cls._made(Given(n_nodes=labels.size, labels=labels))
+        return cls._made(ConstraintData(n_nodes=labels.size, labels=labels))
 
     @classmethod
     def from_soft_labels(cls, Y: Any, belief: Any = None, *, classes: Any = None) -> Constraints:
@@ -89,7 +89,7 @@ class Constraints(Given):
         out. With `from_labels` added a label counts as belief 1. Raises InputError. Cost O(nK).
         """
         labels, rest = SoftLabels.of(Y, belief, classes).apart()
-        return cls._made(Given(n_nodes=labels.size, labels=labels, soft_labels=rest))
+        return cls._made(ConstraintData(n_nodes=labels.size, labels=labels, soft_labels=rest))
 
     @classmethod
     def from_graph(cls, affinity: Any) -> Constraints:
@@ -99,7 +99,7 @@ class Constraints(Given):
         Raises InputError otherwise. Cost O(nnz).
         """
         soft = as_symmetric(affinity, signed=False)
-        return cls._made(Given(n_nodes=soft.shape[0], soft=soft, soft_kind="graph"))
+        return cls._made(ConstraintData(n_nodes=soft.shape[0], soft=soft, soft_kind="graph"))
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> Constraints:
@@ -108,12 +108,12 @@ class Constraints(Given):
         Raises InputError for a matrix that is not square, finite and symmetric. Cost O(nnz).
         """
         soft = as_symmetric(matrix, signed=True)
-        return cls._made(Given(n_nodes=soft.shape[0], soft=soft))
+        return cls._made(ConstraintData(n_nodes=soft.shape[0], soft=soft))
 
     @classmethod
     def none(cls, n_nodes: int) -> Constraints:
         """No side information about n nodes."""
-        return cls._made(Given(n_nodes=check_n_nodes(n_nodes)))
+        return cls._made(ConstraintData(n_nodes=check_n_nodes(n_nodes)))
 
     @property
     def is_empty(self) -> bool:
@@ -273,13 +273,13 @@ class Constraints(Given):
             f"{c['nodes']} of {self.n_nodes} nodes{'' if self.hard is None else ', closed'})"
         )
 
-    def _like(self, given: Given) -> Constraints:
+    def _like(self, given: ConstraintData) -> Constraints:
         """Constraints that other statements make, closed if these are."""
         made = self._made(given)
         return made if self.hard is None else made.closure(hard=self.hard)
 
     @staticmethod
-    def _made(given: Given) -> Constraints:
+    def _made(given: ConstraintData) -> Constraints:
         """Q of checked statements."""
         matrix = pairs_matrix(*given.merged, given.n_nodes)
         if given.soft is not None:
@@ -291,7 +291,7 @@ class Constraints(Given):
             classes = given.shares.classes
         elif given.labels is not None:
             factor, core, classes = labels_factor(given.labels, *given.label_weights)
-        said = {one.name: getattr(given, one.name) for one in fields(Given)}
+        said = {one.name: getattr(given, one.name) for one in fields(ConstraintData)}
         return Constraints(**said, matrix=matrix, factor=factor, core=core, classes=classes)
 
 
@@ -344,7 +344,7 @@ def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
     return found if given.hard is None else found.closure(hard=given.hard)
 
 
-def on_nodes(
+def merge_duplicates(
     given: Constraints, rows: NDArray[np.integer[Any]], weights: Floats, n_nodes: int
 ) -> tuple[Constraints, tuple[str, ...]]:
     """Constraints (n rows) of `n_nodes` nodes, and what was contradictory, in words.

@@ -282,7 +282,7 @@ _ENTERING = Stage(node=40, weight=12)  # entries on their way to coarse grids, i
 
 
 @dataclass(frozen=True)
-class StoredCost:
+class DiskCost:
     """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk.
 
     In memory are the columns of a block that are worked on, from one on, and the graph of the
@@ -302,7 +302,7 @@ class StoredCost:
     what: str = "a cut"
 
     @classmethod
-    def of_labels(cls, n: int, nnz: int, classes: int) -> StoredCost:
+    def of_labels(cls, n: int, nnz: int, classes: int) -> DiskCost:
         """Labels of so many classes spread by conjugate gradients, in double precision."""
         return cls(
             n, nnz, classes, held=8, answers=48, number=8, blocks=8 * 12, what="a propagation"
@@ -439,7 +439,7 @@ def sample_bytes(n: int, d: int, classes: int, cost: Cost) -> int:
 
 
 @dataclass(frozen=True)
-class Given:
+class FitInput:
     """What a fit is given: a graph of n nodes and nnz weights, or points with k neighbours each.
 
     Of `rows` points of d coordinates n differ; `nnz` are then the weights of other graphs of them.
@@ -479,7 +479,7 @@ class Given:
             least = max(least, cost.least_memory(most), *(stages[name] for name in late))
         return least + self.beside + (0 if self.in_file else self.points)
 
-    def on_disk(self, cost: StoredCost) -> int:
+    def on_disk(self, cost: DiskCost) -> int:
         """The least memory with graph and vectors on disk, where equal rows are nodes apart."""
         search = stored_knn_plan(max(self.rows, self.n), self.d, self.k).least if self.d else 0
         return max(cost.least_memory, search) + (0 if self.in_file else self.points)
@@ -508,7 +508,7 @@ class Home:
 
 
 def home_for(
-    memory: int | None, cost: Cost | None, given: Given, on_disk: StoredCost | None = None
+    memory: int | None, cost: Cost | None, given: FitInput, on_disk: DiskCost | None = None
 ) -> Home:
     """Which home a fit to what is given runs in: in memory where that suffices, else on disk.
 

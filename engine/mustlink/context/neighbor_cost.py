@@ -90,7 +90,7 @@ def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
 
 
 @dataclass(frozen=True)
-class Plan:
+class NeighborPlan:
     """How a neighbour graph is to be made, and the peak of each stage.
 
     `method`: "brute", "tree", "cells", or "stored cells" on disk, "tasks" of an executor.
@@ -124,7 +124,7 @@ def knn_plan(
     by_rows: bool = True,
     threads: int = 2,
     by_tasks: bool = False,
-) -> Plan:
+) -> NeighborPlan:
     """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
 
     Few points are compared all with all where that fits, more by a k-d tree where coordinates are
@@ -149,25 +149,25 @@ def knn_plan(
     room = None if budget is None else budget - below
     if by_tasks:
         sizes = task_layout(room, n, d, k)
-        return Plan("tasks", sizes, on_disk(sizes, 1), least, True)
+        return NeighborPlan("tasks", sizes, on_disk(sizes, 1), least, True)
     method = "brute" if small else "tree" if d <= LOW else "cells"
     stages = knn_bytes(method, n, d, k, itemsize=itemsize)
     stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
     if budget is None and method == "cells":
-        return Plan(method, cell_layout(n, d, k), stages, least)
+        return NeighborPlan(method, cell_layout(n, d, k), stages, least)
     if budget is None or (method != "cells" and max(stages.values()) <= budget):
-        return Plan(method, None, stages, least)
+        return NeighborPlan(method, None, stages, least)
     for buffers in (_ROOM >> step for step in range(_HALVINGS)):
         lean = _shifted(knn_bytes("lean cells", n, d, k, room=buffers), below)
         if max(lean.values()) <= budget:
-            return Plan("cells", cell_layout(n, d, k, buffers), lean, least, True)
+            return NeighborPlan("cells", cell_layout(n, d, k, buffers), lean, least, True)
     sizes = stored_layout(room, n, d, k)
-    return Plan("stored cells", sizes, on_disk(sizes, threads), least, True)
+    return NeighborPlan("stored cells", sizes, on_disk(sizes, threads), least, True)
 
 
 def stored_knn_plan(
     n: int, d: int, k: int, budget: int | None = None, *, held: int = 0, threads: int = 2
-) -> Plan:
+) -> NeighborPlan:
     """Choose the sizes of a neighbour graph that stays on disk, within `budget` bytes in all.
 
     Blocks are as large as there is room: the larger, the fewer cells are compared twice. Else as
@@ -182,7 +182,7 @@ def stored_knn_plan(
     stages = _shifted(_stored_bytes(n, d, k, layout, threads), below)
     entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
     scratch = n * (4 * d + 8 * k) + 12 * n * k // 2
-    return Plan("stored cells", layout, stages, least, True, scratch, entries)
+    return NeighborPlan("stored cells", layout, stages, least, True, scratch, entries)
 
 
 def _check_budget(budget: int | None, least: int, what: str) -> None:

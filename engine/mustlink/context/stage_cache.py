@@ -16,13 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
-from mustlink.graph.stored import RowBlock, StoredGraph
+from mustlink.graph.disk_graph import DiskGraph, RowBlock
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Shelf:
+class StageCache:
     """A keeper, and the recorder that tells of its stages; without a keeper nothing is kept.
 
     What a time limit made less of, and all that follows, is neither kept nor recalled: nobody else
@@ -30,7 +30,7 @@ class Shelf:
     """
 
     recorder: Recorder
-    keeper: Keeper | None = None
+    keeper: CheckpointStore | None = None
 
     @property
     def source(self) -> str | None:
@@ -90,8 +90,8 @@ class Shelf:
         return result
 
     def kept_graph(
-        self, stage: str, name: str | None, make: Callable[[Write], StoredGraph]
-    ) -> StoredGraph:
+        self, stage: str, name: str | None, make: Callable[[Write], DiskGraph]
+    ) -> DiskGraph:
         """As `kept`, of a graph that `make(write)` writes by blocks of rows while it is made.
 
         Where it is not kept, it is written to temporary files.
@@ -111,7 +111,7 @@ class Shelf:
         def about() -> tuple[float, Notes] | None:
             return None if recorder.left_out else (time.perf_counter() - started, said())
 
-        def write_and_keep(n: int, blocks: Any, info: Any, rows: Any) -> StoredGraph:
+        def write_and_keep(n: int, blocks: Any, info: Any, rows: Any) -> DiskGraph:
             if recorder.left_out:
                 return write(n, blocks, info, rows)
             return keeper.keep_graph(stage, name, n, blocks, info, rows, about)
@@ -143,11 +143,11 @@ VERSION = 8  # raised when a stage computes something else from the same paramet
 _ROWS = 1 << 16  # of a block on disk, looked at in one go
 
 Notes = tuple[tuple[str, bool], ...]  # what a stage said, and whether it was a warning
-Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], StoredGraph]
+Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], DiskGraph]
 
 
-class Keeper(Protocol):
-    """Whoever keeps results of stages between runs; only a `Shelf` asks it to.
+class CheckpointStore(Protocol):
+    """Keeps results of stages between runs; only a `StageCache` calls it.
 
     A result is a tree of dataclasses, tuples, mappings with text as keys, arrays, blocks on disk,
     CSR matrices and plain scalars. `source` names the data that everything began with, `scratch` is
@@ -163,7 +163,7 @@ class Keeper(Protocol):
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result that took so many seconds; it is not changed before `settle`."""
 
-    def recall_graph(self, stage: str, key: str) -> tuple[StoredGraph, Notes] | None:
+    def recall_graph(self, stage: str, key: str) -> tuple[DiskGraph, Notes] | None:
         """A graph that was kept under the key, its rows on disk; None if there is none."""
 
     def keep_graph(
@@ -175,7 +175,7 @@ class Keeper(Protocol):
         info: Mapping[str, Any],
         rows: NDArray[np.int32],
         about: Callable[[], tuple[float, Notes] | None],
-    ) -> StoredGraph:
+    ) -> DiskGraph:
         """Write rows of a graph as they come, and the node of every row of the caller; InputError.
 
         `about()` is asked when all are written: the seconds that it took and what was said, or
@@ -187,7 +187,7 @@ class Keeper(Protocol):
 
 
 def digest(value: Any) -> str:
-    """SHA-256, as hexadecimal, of a tree as a `Keeper` keeps; equal trees have equal digests.
+    """SHA-256, as hexadecimal, of a tree as in a `CheckpointStore`; equal trees have equal digests.
 
     Cost: about a second for 1 GB of arrays. Raises TypeError for anything else in the tree.
     """

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.stage_cache import Keeper, Shelf
+from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.stopping import TIME_LIMIT
 from mustlink.graph.graph import Derived, Graph, Key
@@ -39,7 +39,7 @@ class Workspace:
 
     graph: Graph
     recorder: Recorder = field(default_factory=Recorder)
-    keeper: Keeper | None = None
+    keeper: CheckpointStore | None = None
     memory: int | None = None
     single: bool = False
     held: int = 0
@@ -75,9 +75,9 @@ class Workspace:
         return np.ones(self.graph.n_rows) if found is None else found
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> StageCache:
         """Where results of stages are kept for a later run."""
-        return Shelf(self.recorder, self.keeper)
+        return StageCache(self.recorder, self.keeper)
 
     def derive(self, stage: str, key: Key[Value], compute: Callable[[], Value]) -> Value:
         """What the key asks for: from memory, from disk, or computed now and kept in both.
@@ -132,7 +132,7 @@ def remember(
         derived.put(key, found, recorder.left_out[before:])
     else:
         for what in missing:  # nor is what follows that of a fit without a limit
-            recorder.leave_out(what)
+            recorder.skip_for_time(what)
     return found
 
 

@@ -1,6 +1,6 @@
-"""Where the engine calls its neighbour: `est.save(path)`, `mustlink.load(path)`, `mustlink.ui(data)`.
+"""Where the engine calls `mustlink_io`: `est.save(path)`, `mustlink.load(path)`, `mustlink.ui`.
 
-Files and pages are in `mustlink_io`, which is imported when one of these is called and not before.
+Files and pages are there; it is imported when one of these is called and not before.
 What a saved estimator consists of is decided in `persistence`.
 """
 

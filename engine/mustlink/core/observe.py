@@ -182,7 +182,7 @@ class Recorder:
             warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
         self._say(message, getattr(self.observer, "warn", self.observer.note))
 
-    def leave_out(self, what: str) -> None:
+    def skip_for_time(self, what: str) -> None:
         """Warn of what the time limit made a stage leave out."""
         self.left_out.append(what)
         self.warn(f"time limit of {duration_text(self.deadline.limit)}: {what}")

@@ -111,7 +111,7 @@ def refine(
         if movers.size == 0:
             break
         if recorder is not None and recorder.deadline.is_over:
-            recorder.leave_out("block model: nodes that would move to likelier clusters stayed")
+            recorder.skip_for_time("block model: nodes that would move to likelier clusters stayed")
             break
         for share in _SHARES:
             chosen = movers[rng.random(movers.size) < share]

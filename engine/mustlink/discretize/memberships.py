@@ -28,7 +28,7 @@ _FLOOR = 1e-6  # of the largest spread: a cluster of equal rows has none
 _TIE = 1e-9  # by which the own cluster is ahead of one that evidence puts before it
 
 
-class Trust(NamedTuple):
+class MembershipExponents(NamedTuple):
     """How much edges (α) and the embedding (β) count."""
 
     edges: float
@@ -81,18 +81,18 @@ class Evidence:
         nearness[alone] = np.where(self.prior > 0, 0.0, -np.inf)  # its row says nothing
         return shares, nearness
 
-    def memberships(self, nodes: Ints, trust: Trust) -> Floats:
+    def memberships(self, nodes: Ints, trust: MembershipExponents) -> Floats:
         """Rows (b, K) of p that sum to 1, largest in the node's cluster; 0 for nodes without."""
         return softened(*self.both(nodes), self.labels[nodes], trust)
 
-    def all_memberships(self, trust: Trust) -> Floats:
+    def all_memberships(self, trust: MembershipExponents) -> Floats:
         """All p (n, K), made by blocks of rows."""
         out = np.empty((self.labels.size, self.prior.size))
         for rows in row_slices(*out.shape):
             out[rows] = self.memberships(np.arange(rows.start, rows.stop), trust)
         return out
 
-    def confidence(self, trust: Trust) -> Floats:
+    def confidence(self, trust: MembershipExponents) -> Floats:
         """The p of every node's own cluster (n,), 0 without one; never more than a block of p."""
         out = np.empty(self.labels.size)
         for rows in row_slices(out.size, self.prior.size):
@@ -101,7 +101,7 @@ class Evidence:
         return out
 
 
-def softened(shares: Floats, nearness: Floats, labels: Ints, trust: Trust) -> Floats:
+def softened(shares: Floats, nearness: Floats, labels: Ints, trust: MembershipExponents) -> Floats:
     """Shares p (b, K) by what edges and the embedding say; `labels` (b,) are the clusters."""
     there, at = labels >= 0, np.maximum(labels, 0)
     empty = np.isneginf(shares)

@@ -119,7 +119,7 @@ _STARTS, _SAMPLE = 3, 10_000  # of k-means in a cluster: parts are merged again
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class MergeTree:
     """Linkage (L − 1, 4), the leaf of every row (n,), -1 for none, and the cluster of a leaf (L,).
 
     `labels` are those that it is of.
@@ -131,7 +131,7 @@ class Hierarchy:
     labels: Ints
 
 
-def grown_tree(work: Workspace, labels: Ints, known: Constraints, seed: int) -> Hierarchy:
+def grown_tree(work: Workspace, labels: Ints, known: Constraints, seed: int) -> MergeTree:
     """The hierarchy of clusters (rows,), with what is known of the rows; see `hierarchy_`."""
     graph = work.graph
     leaves, groups = _leaves(work, labels[graph.first_rows], seed)
@@ -139,10 +139,10 @@ def grown_tree(work: Workspace, labels: Ints, known: Constraints, seed: int) -> 
     links = (P.T @ (graph.affinity @ P)).toarray()
     beliefs = _beliefs(known, graph.spread(leaves), groups.size)
     linkage = merge_tree(links, groups, beliefs)
-    return Hierarchy(linkage, graph.spread(leaves), groups, labels)
+    return MergeTree(linkage, graph.spread(leaves), groups, labels)
 
 
-def cut_into(tree: Hierarchy, k: int, first_new: int) -> Ints:
+def cut_into(tree: MergeTree, k: int, first_new: int) -> Ints:
     """Labels (rows,) of k clusters; new ones are numbered from `first_new` on. InputError."""
     k = as_integer(k, "k", 1)
     if k > tree.groups.size:
@@ -163,7 +163,7 @@ def _leaves(work: Workspace, labels: Ints, seed: int) -> tuple[Ints, Ints]:
     if p > 0:
         basis = smoothest(work, p, seed=seed)
         U = basis.vectors[:, 1:] / laplacian.root_degree[:, None]
-        rows = laplacian.leave(U).astype(np.float64, copy=False)
+        rows = laplacian.from_working_order(U).astype(np.float64, copy=False)
     found = np.full(labels.size, -1, dtype=np.int64)
     groups: list[int] = []
     for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):

@@ -17,13 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
-from mustlink.context.stage_cache import Keeper, Shelf
+from mustlink.context.method_cost import RESERVE, DiskCost, coarse_bytes, columns_bytes, links_in
+from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import guard, nested
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested
 from mustlink.eigen.plain_solve import (
     asked_tolerance,
     no_pairs,
@@ -32,14 +32,14 @@ from mustlink.eigen.plain_solve import (
 )
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.errors import OutOfMemoryError
+from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
 from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.row_buckets import scratch_graph
-from mustlink.graph.stored import RowBlock, StoredGraph, Survey, block_of_rows, survey
 from mustlink.graph.structure import SEEN, GraphLook
-from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
+from mustlink.linear.multigrid.disk_grids import DiskGrids, stored_grids
+from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
-from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
@@ -50,18 +50,18 @@ _FILTERS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class StoredWork(RowWork):
+class DiskWork(RowWork):
     """A graph on disk with the recorder of one fit; temporary files are in `folder`.
 
     What a `keeper` keeps is there for a later run. `columns` are computed together, at most; how
     many of them are in memory follows from the recorder's budget.
     """
 
-    graph: StoredGraph
+    graph: DiskGraph
     columns: int
     recorder: Recorder = field(default_factory=Recorder)
     folder: Any = None
-    keeper: Keeper | None = None
+    keeper: CheckpointStore | None = None
     derived: Derived = field(default_factory=Derived)
 
     home: ClassVar[str] = DISK
@@ -75,7 +75,7 @@ class StoredWork(RowWork):
         return self.seen.n_components + self.seen.isolated
 
     @cached_property
-    def seen(self) -> Survey:
+    def seen(self) -> GraphSurvey:
         """What a pass over the graph tells."""
         with self.recorder.stage("looking at the graph") as advance:
             return survey(self.graph, DiskSpace(self.graph.n_nodes, self.folder), advance)
@@ -105,10 +105,10 @@ class StoredWork(RowWork):
         return self.seen.isolated
 
     @cached_property
-    def laplacian(self) -> StoredLaplacian:
+    def laplacian(self) -> DiskLaplacian:
         return self._laplacian_of(0.0)
 
-    def regularized(self, tau: float) -> StoredLaplacian:
+    def regularized(self, tau: float) -> DiskLaplacian:
         return self._laplacian_of(tau) if tau else self.laplacian
 
     @cached_property
@@ -147,12 +147,12 @@ class StoredWork(RowWork):
         weights, edges = self.graph.cluster_weights(clusters, k)
         return weights, edges, self.cluster_sizes(clusters, k)
 
-    def _laplacian_of(self, tau: float) -> StoredLaplacian:
+    def _laplacian_of(self, tau: float) -> DiskLaplacian:
         seen = replace(self.seen, space=self.space)
-        found = StoredLaplacian.of(self.graph, seen, self._room(0))
+        found = DiskLaplacian.of(self.graph, seen, self._room(0))
         return regularized(found, tau) if tau else found
 
-    def heard_by(self, recorder: Recorder) -> StoredWork:
+    def with_recorder(self, recorder: Recorder) -> DiskWork:
         """The same for a later fit, with all that is made."""
         found = replace(self, recorder=recorder)
         made = {name: value for name, value in vars(self).items() if name not in vars(found)}
@@ -161,7 +161,7 @@ class StoredWork(RowWork):
 
     def map_rows(
         self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
-    ) -> StoredWork:
+    ) -> DiskWork:
         """Block by block, into temporary files."""
 
         def blocks() -> Iterator[RowBlock]:
@@ -174,9 +174,9 @@ class StoredWork(RowWork):
                 yield RowBlock(block.first, rows.indptr, rows.indices, data, block.n_nodes)
 
         made = scratch_graph(self.n_nodes, blocks(), {"kind": "adjusted"}, folder=self.folder)
-        return StoredWork(made, self.columns, self.recorder, self.folder)
+        return DiskWork(made, self.columns, self.recorder, self.folder)
 
-    def from_mapped(self, made: StoredWork, X: Block, fill: float = 0) -> Block:
+    def from_mapped(self, made: DiskWork, X: Block, fill: float = 0) -> Block:
         """Both have rows for all nodes."""
         return X
 
@@ -190,25 +190,25 @@ class StoredWork(RowWork):
         linked = self.space.take(self.seen.degrees, nodes) > 0
         return np.where(linked, nodes, -1)
 
-    def by_root(self, X: Block) -> Block:
+    def to_embedding(self, X: Block) -> Block:
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
         return self.graph.labels_of_rows(np.asarray(clusters[:], dtype=np.int64))
 
-    def leave(self, X: Block) -> Block:
+    def from_working_order(self, X: Block) -> Block:
         left = self.recorder.budget.left()
         room = self.graph.n_nodes * X.row_bytes if left is None else max(left - RESERVE, 0)
         return block_of_rows(self.graph, X, self.folder, room)
 
     @cached_property
-    def grids(self) -> StoredGrids | None:
+    def grids(self) -> DiskGrids | None:
         found = self._grids_of(self.laplacian)
         if found is None:
             self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
         return found
 
-    def _grids_of(self, laplacian: StoredLaplacian) -> StoredGrids | None:
+    def _grids_of(self, laplacian: DiskLaplacian) -> DiskGrids | None:
         with self.recorder.stage("multigrid set-up") as advance:
             made = stored_grids(laplacian, advance, self._most_links)
         if made is not None:
@@ -217,12 +217,10 @@ class StoredWork(RowWork):
                 return made.within(self._room(coarse))
         return None
 
-    def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:
+    def grounded(self, ground: Block, kept: Block) -> DiskLaplacian:
         return self.laplacian.grounded(ground, kept)
 
-    def with_cycle(
-        self, laplacian: StoredLaplacian
-    ) -> tuple[StoredLaplacian, Preconditioner | None]:
+    def with_cycle(self, laplacian: DiskLaplacian) -> tuple[DiskLaplacian, Preconditioner | None]:
         """The Laplacian on as many columns as there is room for, and its multigrid cycle."""
         found = self._grids_of(laplacian)
         if found is None:
@@ -230,7 +228,7 @@ class StoredWork(RowWork):
             return laplacian, None
         return found.laplacian, found.cycle()
 
-    def enter(self, values: Array) -> Block:
+    def to_working_order(self, values: Array) -> Block:
         return self.space.place(values)
 
     def smallest_pairs(
@@ -250,7 +248,7 @@ class StoredWork(RowWork):
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
-        shelf, graph = Shelf(self.recorder, self.keeper), self.graph
+        shelf, graph = StageCache(self.recorder, self.keeper), self.graph
         made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
         origin = None if "cut_short" in graph.info else shelf.source
         return shelf.kept(stage, shelf.name_of(stage, origin, made, depends), compute, types)
@@ -291,13 +289,13 @@ class StoredWork(RowWork):
             return None
         n, nnz = self.graph.n_nodes, self.graph.n_entries
         width = self._width(self.columns)
-        aggregates = StoredCost(n, nnz, width).aggregates
+        aggregates = DiskCost(n, nnz, width).aggregates
         room = left - columns_bytes(n, 1) - coarse_bytes(aggregates, width)
         return links_in(room, aggregates)
 
     def _width(self, k: int) -> int:
         linked = self.graph.n_nodes - self.seen.isolated
-        return min(k + guard(k), linked - self.seen.n_components)
+        return min(k + n_guard_vectors(k), linked - self.seen.n_components)
 
     def _room(self, beside: int) -> int:
         """Bytes for columns in memory; raises OutOfMemoryError where one does not fit."""

@@ -173,20 +173,20 @@ class MemoryWork:
         rows = self.graph.rows
         return self.positions(nodes if rows is None else rows[nodes])
 
-    def enter(self, values: Array) -> Array:
-        return self.laplacian.enter(values)
+    def to_working_order(self, values: Array) -> Array:
+        return self.laplacian.to_working_order(values)
 
-    def by_root(self, X: Array) -> Array:
+    def to_embedding(self, X: Array) -> Array:
         root = self.laplacian.root_degree
         return self.space.rowwise(lambda rows, r: rows / r[:, None], X, root)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
         return self.graph.spread(self._of_nodes(clusters))
 
-    def leave(self, X: Array) -> Array:
-        return self.graph.spread(self.laplacian.leave(X))
+    def from_working_order(self, X: Array) -> Array:
+        return self.graph.spread(self.laplacian.from_working_order(X))
 
-    def heard_by(self, recorder: Recorder) -> MemoryWork:
+    def with_recorder(self, recorder: Recorder) -> MemoryWork:
         """The same for a later fit."""
         return MemoryWork(replace(self.view, recorder=recorder))
 

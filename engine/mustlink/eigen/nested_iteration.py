@@ -116,7 +116,7 @@ def _refine(
     return found.vectors
 
 
-def guard(k: int) -> int:
+def n_guard_vectors(k: int) -> int:
     """Columns computed beyond the k wanted ones: they decide how fast the last pairs converge."""
     return max(3, k // 5)
 
@@ -140,7 +140,7 @@ def nested(
     columns, too. Without a `start` (m, b), b >= k, it is that from coarse grids, which is there
     even where the deadline is over.
     """
-    b = min(k + guard(k), laplacian.space.size - laplacian.null.n_components)
+    b = min(k + n_guard_vectors(k), laplacian.space.size - laplacian.null.n_components)
     return lobpcg(
         laplacian.apply,
         _from_coarse(laplacian, grids, b, seed) if start is None else start,

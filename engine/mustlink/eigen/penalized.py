@@ -23,7 +23,7 @@ from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import Grids, guard, nested_start
+from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
 from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.ritz import rayleigh_ritz
@@ -271,7 +271,7 @@ def smallest_penalized(
     """
     laplacian = problem.laplacian
     room = laplacian.space.size - int(problem.without_constant)
-    block = min(k + guard(k), room)
+    block = min(k + n_guard_vectors(k), room)
     shift = 0.0
     if problem.linked:
         cycle = LinkedCycle(laplacian, problem.penalty, *weights)

@@ -39,7 +39,7 @@ from mustlink.eigen.arpack import (
     until,
 )
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import Grids, guard, nested_start
+from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import DENSE, FeasibleCuts, Solution, Solving, stage
 from mustlink.eigen.ritz import rayleigh_ritz
@@ -265,7 +265,7 @@ def leading_pencil(
     """
     laplacian = pencil.laplacian
     room = laplacian.space.size - laplacian.null.n_components
-    b = min(k + guard(k), room)
+    b = min(k + n_guard_vectors(k), room)
     X = _start_block(pencil, grids, b, how.seed, start)
     rule = Lobpcg(
         min(k, b),
@@ -404,7 +404,7 @@ def feasible_pairs(
     few = feasible is not None and feasible <= max(_MANY, 4 * k)
     wanted = min(max(feasible, 1) if few and feasible is not None else 3 * k + 10, room)
     tol = pencil_tolerance(m) if how.tol is None else how.tol
-    width = wanted + guard(wanted)
+    width = wanted + n_guard_vectors(wanted)
     blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):

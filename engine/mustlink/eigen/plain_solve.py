@@ -17,7 +17,7 @@ from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import STAGNATED, TIME_LIMIT
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import Grids, guard, nested
+from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -106,7 +106,7 @@ def filtered(
 ) -> EigenResult:
     """Chebyshev filters from noise, in single precision where that is sharp enough."""
     k, tol = key.count, key.tol
-    width = min(k + guard(k), laplacian.size - laplacian.null.n_components)
+    width = min(k + n_guard_vectors(k), laplacian.size - laplacian.null.n_components)
     used = laplacian.in_single if tol >= _SINGLE else laplacian
     found = chebyshev(
         used,
@@ -236,6 +236,6 @@ def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = Fal
     What a few more steps would have reached is told by who uses the vectors.
     """
     if convergence.reason == TIME_LIMIT:
-        recorder.leave_out(convergence.status)
+        recorder.skip_for_time(convergence.status)
     elif convergence.reason == STAGNATED:
         tell_unconverged(recorder, convergence, single=single)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes
 from mustlink.core.result import EigenResult
-from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.plain_solve import (
     asked_tolerance,
     filtered,
@@ -25,14 +25,14 @@ from mustlink.eigen.plain_solve import (
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
-from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows, redivided
 from mustlink.graph.graph import Derived, is_network
+from mustlink.graph.rank_graph import RankGraph, Rows, divided_rows, redivided
 from mustlink.graph.structure import SEEN, GraphLook
-from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.operators.divided_laplacian import DividedLaplacian
+from mustlink.linear.multigrid.rank_grids import divided_hierarchy
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
+from mustlink.operators.rank_laplacian import RankLaplacian
 from mustlink.space import GroupSums
 from mustlink.space.ranks import Ranks, RankSpace
 from mustlink.space.verbs import Ints
@@ -67,7 +67,7 @@ def world() -> Ranks:
 class RankWork(RowWork):
     """A fit on ranks: the rows that are here, who hears of its stages, what graph it is."""
 
-    rows: DividedRows
+    rows: RankGraph
     recorder: Recorder = field(default_factory=Recorder)
     info: Mapping[str, Any] = field(default_factory=lambda: {"kind": "precomputed"})
     derived: Derived = field(default_factory=Derived)
@@ -93,7 +93,7 @@ class RankWork(RowWork):
         return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
 
     @property
-    def graph(self) -> DividedRows:
+    def graph(self) -> RankGraph:
         return self.rows
 
     @property
@@ -123,9 +123,9 @@ class RankWork(RowWork):
         return RankSpace(self.ranks, self.rows.division)
 
     @cached_property
-    def laplacian(self) -> DividedLaplacian:
+    def laplacian(self) -> RankLaplacian:
         with self.recorder.stage("Laplacian"):
-            return DividedLaplacian.of_weights(self.space, self.rows.take(), self.rows.nodes)
+            return RankLaplacian.of_weights(self.space, self.rows.take(), self.rows.nodes)
 
     @cached_property
     def grids(self) -> Hierarchy:
@@ -136,18 +136,16 @@ class RankWork(RowWork):
             raise InputError("graph: no coarser grid can be made of it; leave out --ranks")
         return found
 
-    def grounded(self, ground: Array, kept: Array) -> DividedLaplacian:
+    def grounded(self, ground: Array, kept: Array) -> RankLaplacian:
         return self.laplacian.grounded(ground, kept)
 
-    def with_cycle(
-        self, laplacian: DividedLaplacian
-    ) -> tuple[DividedLaplacian, Preconditioner | None]:
+    def with_cycle(self, laplacian: RankLaplacian) -> tuple[RankLaplacian, Preconditioner | None]:
         """The Laplacian, and its multigrid cycle unless no grid is coarser."""
         with self.recorder.stage("multigrid set-up"):
             found = divided_hierarchy(laplacian)
         return laplacian, None if found is None else found.cycle()
 
-    def enter(self, values: Array) -> Array:
+    def to_working_order(self, values: Array) -> Array:
         return np.array(values[self.rows.nodes[self.space.first : self.space.end]])
 
     @cached_property
@@ -163,7 +161,7 @@ class RankWork(RowWork):
         network = is_network(self.info, n, self.n_entries)
         return GraphLook(self.info, linked, network, seen)
 
-    def regularized(self, tau: float) -> DividedLaplacian:
+    def regularized(self, tau: float) -> RankLaplacian:
         return regularized(self.laplacian, tau) if tau else self.laplacian
 
     def cluster_sizes(self, clusters: Array, k: int) -> Array:
@@ -198,7 +196,7 @@ class RankWork(RowWork):
     ) -> EigenResult:
         laplacian = self.regularized(tau)
         room = laplacian.size - laplacian.null.n_components
-        if room < _LEAST * (k + guard(k)):
+        if room < _LEAST * (k + n_guard_vectors(k)):
             raise InputError(
                 f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
                 "ranks; leave out --ranks"
@@ -254,7 +252,7 @@ class RankWork(RowWork):
     def places(self, nodes: Ints) -> NDArray[np.int64]:
         return self._positions[nodes].astype(np.int64)
 
-    def by_root(self, X: Array) -> Array:
+    def to_embedding(self, X: Array) -> Array:
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
@@ -267,7 +265,7 @@ class RankWork(RowWork):
         found: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
         return found
 
-    def leave(self, own: Array, fill: Any = 0) -> Array | None:
+    def from_working_order(self, own: Array, fill: Any = 0) -> Array | None:
         """Own rows of all ranks in the graph's order, on rank 0; `fill` for isolated nodes."""
         every = self.ranks.gathered(own)
         if every is None:

@@ -13,7 +13,7 @@ from mustlink.context.workspace import SolutionKey, Workspace
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.eigen.arpack import OutOfTimeError
-from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
     asked_tolerance,
@@ -145,7 +145,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
             return directly
     grids = None if key.solver in WITHOUT_GRIDS else grids_of(work)
     if key.solver == "lobpcg":
-        number, width = laplacian.dtype.itemsize, key.count + guard(key.count)
+        number, width = laplacian.dtype.itemsize, key.count + n_guard_vectors(key.count)
         blocks = _LEAST_BLOCKS * number * laplacian.size * width
         work.recorder.budget.ask(blocks, f"{width} vectors of {laplacian.size} nodes")
     deadline = work.recorder.deadline

@@ -77,7 +77,7 @@ class Work(Protocol):
     def with_cycle(self, laplacian: Any) -> tuple[Laplacian, Preconditioner | None]:
         """L̄, or a grounded one, as it is to be applied, and a multigrid cycle if grids pay."""
 
-    def enter(self, values: NDArray[Any]) -> Vector:
+    def to_working_order(self, values: NDArray[Any]) -> Vector:
         """Values (n, …) of the graph's nodes that everyone has, in working order."""
 
     def smallest_pairs(
@@ -112,7 +112,7 @@ class Work(Protocol):
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
-        """The result of a stage, or what an earlier run kept of it; see `Shelf.kept`."""
+        """The result of a stage, or what an earlier run kept of it; see `StageCache.kept`."""
 
     @property
     def look(self) -> GraphLook:
@@ -151,13 +151,13 @@ class Work(Protocol):
     def places(self, nodes: Ints) -> Ints:
         """Working numbers of rows of the caller, -1 for those without an edge."""
 
-    def by_root(self, X: Block) -> Block:
+    def to_embedding(self, X: Block) -> Block:
         """D^-½X, 0 for isolated nodes."""
 
     def labels_of_rows(self, clusters: Vector) -> NDArray[np.int64]:
         """Clusters of the caller's rows, -1 for those without an edge; everyone has them."""
 
-    def leave(self, X: Block) -> Any:
+    def from_working_order(self, X: Block) -> Any:
         """Rows in the caller's order, (n, …), 0 for isolated nodes.
 
         In memory an array, on disk a block there, on ranks an array on rank 0 and None elsewhere.

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mustlink.context.method_cost import Cost, Given, Size, StoredCost, eigenvectors, home_for
-from mustlink.context.stage_cache import Keeper, Shelf
+from mustlink.context.method_cost import Cost, DiskCost, FitInput, Size, eigenvectors, home_for
+from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.context.workspace import Workspace
 from mustlink.core import io_entry_points
 from mustlink.core.check import (
@@ -28,15 +28,15 @@ from mustlink.core.check import (
 )
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import parse_size, size_text
-from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph import Graph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import sides_of, unwrapped
 from mustlink.graph.graph import joined_nodes, range_notes
 from mustlink.graph.several import Views, check_graph_weights, one_of
-from mustlink.graph.stored import StoredGraph
 from mustlink.graph.structure import as_sample_weight
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
@@ -117,7 +117,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         how = getattr(self, "_preparation", None)
         return X if how is None else how.transform(X).astype("float32")
 
-    def keep_in(self, keeper: Keeper | None) -> Self:
+    def keep_in(self, keeper: CheckpointStore | None) -> Self:
         """Keep results of finished stages with a keeper, so that a later run can go on from them.
 
         Not a parameter: clones know nothing of it. None ends it.
@@ -131,7 +131,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         return self
 
     @property
-    def _keeper(self) -> Keeper | None:
+    def _keeper(self) -> CheckpointStore | None:
         """Who keeps results of finished stages, see `keep_in`."""
         return getattr(self, "_kept_in", None)
 
@@ -199,7 +199,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         `columns` are those of what is wanted of them, which must fit into `memory`.
         """
         check_is_fitted(self)
-        if isinstance(self.graph_, StoredGraph):
+        if isinstance(self.graph_, DiskGraph):
             raise InputError("new points: the graph of those that were fitted stays on disk")
         if self._points is None:
             raise InputError(
@@ -237,12 +237,12 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         check_choice(self.affinity, AFFINITIES, "affinity")
         views = X
         X = unwrapped(X.first if isinstance(X, Views) else X)
-        X = self._in_memory(X, cost) if isinstance(X, StoredGraph) else X
+        X = self._in_memory(X, cost) if isinstance(X, DiskGraph) else X
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
         held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
         recorder.keep_within(self._budget, held)
-        shelf = Shelf(recorder, self._keeper)
+        shelf = StageCache(recorder, self._keeper)
         if isinstance(X, Graph):
             graph = X
         else:
@@ -274,7 +274,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """
         views, graph = X, unwrapped(graph)
         X = unwrapped(X.first if isinstance(X, Views) else X)
-        is_graph = isinstance(X, Graph | StoredGraph) or self.affinity == "precomputed"
+        is_graph = isinstance(X, Graph | DiskGraph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
             raise InputError("graph: X is a graph already; give points as X, or one graph only")
         if is_graph and needs_points:
@@ -296,7 +296,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if points.shape[0] != graph.n_rows:
             raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
         weights = as_sample_weight(sample_weight, graph.n_rows)
-        shelf = Shelf(recorder, self._keeper)
+        shelf = StageCache(recorder, self._keeper)
         graph = self._joined(graph, views, seed, recorder, shelf)
         graph = self._weighing(graph, weights, shelf)
         return points, self._view(graph, recorder, points.nbytes + beside, weights, cost)
@@ -328,7 +328,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         fitted.graph_ = graph
         return work
 
-    def _in_memory(self, stored: StoredGraph, cost: Cost | None) -> Graph:
+    def _in_memory(self, stored: DiskGraph, cost: Cost | None) -> Graph:
         """A graph on disk read whole; InputError where it does not fit."""
         if self._budget is not None:
             size = Size(stored.n_nodes, stored.n_entries, 4)
@@ -338,7 +338,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         return replace(graph, weights=copies, rows=rows)
 
     def _joined(
-        self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: Shelf
+        self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: StageCache
     ) -> Graph:
         """The graph and the others of its nodes, where `views` are Views, as one; InputError."""
         wanted = self.graph_weights
@@ -352,7 +352,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             found.derived.origin = shelf.name_of("several graphs", origins[0], *how)
         return found
 
-    def _weighing(self, graph: Graph, weights: Floats | None, shelf: Shelf) -> Graph:
+    def _weighing(self, graph: Graph, weights: Floats | None, shelf: StageCache) -> Graph:
         """The graph in which rows count what the caller says, if he says anything."""
         if weights is None:
             return graph
@@ -407,9 +407,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """Parameters, and whether their values run in memory alone."""
         return {}
 
-    def _stays_on_disk(self, stored: StoredGraph, cost: Cost | None = None) -> bool:
+    def _stays_on_disk(self, stored: DiskGraph, cost: Cost | None = None) -> bool:
         """Whether a graph on disk is too large for the memory of an estimator that runs there."""
-        given = Given(stored.n_nodes, stored.n_entries)
+        given = FitInput(stored.n_nodes, stored.n_entries)
         home = home_for(self._budget, cost or self.cost(), given)
         return DISK in self.homes and home.name != MEMORY
 
@@ -433,8 +433,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             raise AtHomeOnlyError(f"{words}; leave it out{more}", name)
 
     def _disk_work(
-        self, graph: StoredGraph, columns: int, cost: StoredCost, recorder: Recorder
-    ) -> StoredWork:
+        self, graph: DiskGraph, columns: int, cost: DiskCost, recorder: Recorder
+    ) -> DiskWork:
         """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
         budget, keeper = self._budget, self._keeper
         recorder.keep_within(budget)
@@ -443,7 +443,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             limit = size_text(budget)
             recorder.note(f"memory: graph and vectors stay on disk to stay within {limit}")
         folder = None if keeper is None else keeper.scratch
-        return StoredWork(graph, columns, recorder, folder, keeper)
+        return DiskWork(graph, columns, recorder, folder, keeper)
 
     def _fits_in_single(
         self, graph: Graph, recorder: Recorder, budget: int, held: int, cost: Cost

@@ -15,12 +15,12 @@ from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
-from mustlink.graph.stored import StoredGraph
 
 
 def side_information(
-    graph: Graph | StoredGraph,
+    graph: Graph | DiskGraph,
     y: Any,
     constraints: Constraints | None,
     recorder: Recorder | None = None,

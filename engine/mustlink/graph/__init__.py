@@ -1,9 +1,9 @@
 """Images, dense points and matrices become graphs; what a graph is."""
 
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import bipartite_graph
 from mustlink.graph.graph import Graph
 from mustlink.graph.image import image_graph
-from mustlink.graph.stored import StoredGraph
 from mustlink.graph.weights import rbf_graph
 
-__all__ = ["Graph", "StoredGraph", "bipartite_graph", "image_graph", "rbf_graph"]
+__all__ = ["DiskGraph", "Graph", "bipartite_graph", "image_graph", "rbf_graph"]

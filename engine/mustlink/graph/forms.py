@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from mustlink.core.check import as_csr, positive
 from mustlink.errors import InputError
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.graph import Graph, within_range
-from mustlink.graph.stored import StoredGraph
 
 
 def bipartite_graph(M: Any, info: Mapping[str, Any] | None = None) -> Graph:
@@ -47,13 +47,13 @@ def bipartite_graph(M: Any, info: Mapping[str, Any] | None = None) -> Graph:
     return Graph(W, {"kind": "bipartite", **(info or {}), "sides": (n, m), **told})
 
 
-def sides_of(graph: Graph | StoredGraph) -> tuple[int, int] | None:
+def sides_of(graph: Graph | DiskGraph) -> tuple[int, int] | None:
     """Rows and columns of the matrix that a graph is of, None for any other graph."""
     found = graph.info.get("sides")
     return None if found is None else (int(found[0]), int(found[1]))
 
 
-def on_both_sides(y: Any, graph: Graph | StoredGraph) -> Any:
+def on_both_sides(y: Any, graph: Graph | DiskGraph) -> Any:
     """Labels of all nodes: those of the rows of a bipartite graph get unknown columns.
 
     Whatever else they are, they stay as they are.

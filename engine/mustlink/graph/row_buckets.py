@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.stored import FileNumbers, RowBlock, StoredGraph
+from mustlink.graph.disk_graph import DiskGraph, FileNumbers, RowBlock
 from mustlink.space.scratch_file import ScratchFile
 
 
@@ -24,10 +24,10 @@ def scratch_graph(
     info: Mapping[str, Any],
     rows: NDArray[np.int32] | None = None,
     folder: Any = None,
-) -> StoredGraph:
+) -> DiskGraph:
     """The rows in temporary files in `folder`, None for the usual one, which go with the graph.
 
-    Blocks come in order; `rows` are the nodes of the caller's, as `StoredGraph` has them. Raises
+    Blocks come in order; `rows` are the nodes of the caller's, as `DiskGraph` has them. Raises
     InputError where they do not fit.
     """
     where = "graph in temporary files"
@@ -44,7 +44,7 @@ def scratch_graph(
             ) from None
         ends.write(8 * (block.first + 1), done + block.indptr[1:].astype(np.int64))
         done += block.nnz
-    graph = StoredGraph.of(
+    graph = DiskGraph.of(
         FileNumbers.in_one(ends, where, np.int64, n_nodes + 1),
         FileNumbers.in_one(columns, where, np.int32, done),
         FileNumbers.in_one(weights, where, np.float32, done),

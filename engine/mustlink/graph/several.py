@@ -233,7 +233,7 @@ def judged_weights(
         why = "equal: of two graphs nobody can tell which one is wrong without constraints"
         return Judged(equal, "one graph" if count == 1 else why)
     if recorder.deadline.is_over:
-        recorder.leave_out("graphs were not compared, they weigh the same")
+        recorder.skip_for_time("graphs were not compared, they weigh the same")
         return Judged(equal, "equal: no time to compare them")
     with recorder.stage("weights of the graphs") as advance:
         if few:

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
+from mustlink.kernels.buffer_pool import empty
 from mustlink.kernels.loops import SMALL, loop
-from mustlink.kernels.spare import empty
 from mustlink.kernels.spmm import row_sums
 
 Block = NDArray[np.float64]

@@ -159,7 +159,7 @@ class Nearest(NamedTuple):
     limits: Any
 
 
-class Desk(NamedTuple):
+class ThreadBuffers(NamedTuple):
     """One thread's arrays for queries, and for a cell of m members that they are compared with.
 
     `queries` (q, d) lie about the cell's centre; a point of the cell is near where its product
@@ -182,11 +182,11 @@ class Desk(NamedTuple):
     nodes: Any
 
 
-def desk_for(largest: int, d: int, cells: int) -> Desk:
+def desk_for(largest: int, d: int, cells: int) -> ThreadBuffers:
     """A desk for cells of up to `largest` members, members of so many cells compared with one."""
     single = np.float32
     wide = -(-largest // WIDE) * WIDE
-    return Desk(
+    return ThreadBuffers(
         np.empty((_QUERIES, d), single),
         np.empty(_QUERIES, single),
         np.empty(_QUERIES, single),
@@ -203,7 +203,7 @@ def desk_for(largest: int, d: int, cells: int) -> Desk:
 
 
 @nb.njit(cache=True, nogil=True)
-def within(cells: Cells, lists: Nearest, desk: Desk, first: int, stop: int) -> None:
+def within(cells: Cells, lists: Nearest, desk: ThreadBuffers, first: int, stop: int) -> None:
     """Fill empty lists with the nearest in the own cell, for the cells first:stop."""
     points, indices, squared, limits = cells.points, lists.indices, lists.squared, lists.limits
     k = indices.shape[1]
@@ -230,7 +230,7 @@ def within(cells: Cells, lists: Nearest, desk: Desk, first: int, stop: int) -> N
 
 @nb.njit(cache=True, nogil=True)
 def across(
-    cells: Cells, lists: Nearest, desk: Desk, visits: Visits, edges: Any, together: int
+    cells: Cells, lists: Nearest, desk: ThreadBuffers, visits: Visits, edges: Any, together: int
 ) -> int:
     """Compare the pairs of cells `edges` (e, 5): a, b, slot of b at a, slot of a at b, and whether
     all members are.
@@ -277,7 +277,7 @@ def _visitors(starts: Any, visits: Visits, cell: int, slot: int, nodes: Any, cou
 
 
 @nb.njit(cache=True, nogil=True)
-def _against(cells: Cells, lists: Nearest, desk: Desk, nodes: Any, cell: int) -> None:
+def _against(cells: Cells, lists: Nearest, desk: ThreadBuffers, nodes: Any, cell: int) -> None:
     """Compare some nodes with all of a cell; each goes into the other's list if near enough."""
     if nodes.size == 0:
         return

@@ -16,9 +16,9 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from mustlink.kernels.buffer_pool import empty
 from mustlink.kernels.loops import loop
 from mustlink.kernels.row_hash import SHORT, place_row, sort_row
-from mustlink.kernels.spare import empty
 
 
 @loop(fastmath=True)

@@ -71,13 +71,9 @@ class ApproximateCholesky:
         Y /= self.unit[:, None]
         return Y
 
-    def enter(self, B: Block) -> Block:
-        """The right side of AY = … for that of (I − S)X = B."""
+    def scaled(self, B: Block) -> Block:
+        """The right side of AY = … for that of (I − S)X = B, and X for a solution Y."""
         return B * self.ratio[:, None]
-
-    def leave(self, Y: Block) -> Block:
-        """The solution X of a solution Y."""
-        return Y * self.ratio[:, None]
 
     def null(self, component: NDArray[np.integer[Any]], count: int) -> NullSpace:
         """The null space of A without ground, T1 on every component."""
@@ -137,7 +133,7 @@ def _refined(
     """Rounds until the correction that is still missing is small, or no longer falls."""
     size = np.abs(B).max(axis=0, initial=0.0)
     unit = np.where(size > 0, size, 1.0)
-    B = inside(cholesky.enter(B / unit))
+    B = inside(cholesky.scaled(B / unit))
     X, R = np.zeros_like(B), B
     left, steps, reason = np.full(B.shape[1], np.inf), 0, MAX_ITER
     for _ in range(_ROUNDS):
@@ -159,7 +155,7 @@ def _refined(
         steps += taken
         R = inside(B - cholesky.product(X))
     found = Convergence("block CG with approximate elimination", reason, steps, left, tol)
-    return cholesky.leave(X) * unit, found
+    return cholesky.scaled(X) * unit, found
 
 
 def _round(

@@ -15,7 +15,7 @@ from mustlink.lyapunov.diffusion import Diffusion
 from mustlink.lyapunov.equation import LyapunovProblem, Problem, solve_dense
 from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField, none
 from mustlink.lyapunov.krylov import solve_batches
-from mustlink.lyapunov.pair_propagation import Asked, choose
+from mustlink.lyapunov.pair_propagation import PropagationSpec, choose
 from mustlink.lyapunov.regions import MemoryRows
 
 Ints = NDArray[np.int64]
@@ -145,12 +145,16 @@ def all_pairs(
 ) -> AllPairs:
     """F of a problem in memory, found as `solve_pairs` does, but kept whole; raises InputError."""
     laplacian: Any = problem.laplacian
-    asked = Asked(problem, MemoryRows(laplacian, memory, laplacian.weights), 0, tol, Recorder())
+    asked = PropagationSpec(
+        problem, MemoryRows(laplacian, memory, laplacian.weights), 0, tol, Recorder()
+    )
     field = _field(asked, choose(problem, solver), memory)
     return AllPairs(asked.rows.of_copies(field), nodes, rows)
 
 
-def _field(asked: Asked, solver: str, memory: int) -> DenseField | LocalField | LowRankField:
+def _field(
+    asked: PropagationSpec, solver: str, memory: int
+) -> DenseField | LocalField | LowRankField:
     problem = asked.problem
     if problem.sources.count == 0:
         return LowRankField((), problem.size)

@@ -129,7 +129,7 @@ class LocalField:
         return replace(self, values=values, bound=self.bound * float(by.max()) ** 2)
 
     @property
-    def reach(self) -> float:
+    def source_support(self) -> float:
         """Mean number of nodes that a source reaches."""
         return self.rows.size / max(1, self.ends.size - 1)
 
@@ -144,7 +144,7 @@ class LocalField:
 
     @cached_property
     def _listing(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """For every node the sources that reach it and where their values are."""
+        """For every node the sources that source_support it and where their values are."""
         places = np.arange(self.rows.size, dtype=np.int64)
         shape = (self.size, self.ends.size - 1)
         T = sp.csc_matrix((places, self.rows, self.ends), shape=shape).tocsr()

@@ -136,7 +136,7 @@ def solve_pairs(
         rows = MemoryRows(problem.laplacian, memory, copies)
     chosen = choose(problem, solver, everywhere=everywhere, at_home=rows.in_memory)
     most = problem.size if new_edges is None else new_edges
-    asked = Asked(problem, rows, most, tol, recorder, places, everywhere)
+    asked = PropagationSpec(problem, rows, most, tol, recorder, places, everywhere)
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
@@ -146,7 +146,7 @@ def solve_pairs(
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PropagationSpec:
     """What F is wanted for, and by what means."""
 
     problem: Problem
@@ -226,7 +226,7 @@ class Asked:
         return PropagatedPairs(beliefs, new, done, largest, agreement, floor, counts, told, about)
 
 
-def _by_lapack(asked: Asked) -> PropagatedPairs:
+def _by_lapack(asked: PropagationSpec) -> PropagatedPairs:
     """All of F at once."""
     problem, rows, m = asked.of_all_nodes, asked.rows, asked.problem.size
     if asked.everywhere:
@@ -243,7 +243,7 @@ def _by_lapack(asked: Asked) -> PropagatedPairs:
     return asked.answer(F, new, floor, done, told, residual=left)
 
 
-def _by_diffusion(asked: Asked) -> PropagatedPairs:
+def _by_diffusion(asked: PropagationSpec) -> PropagatedPairs:
     """All constraints at once, or in parts within the room there is."""
     spreading = Spreading(asked, Diffusion.prepare(asked.problem, asked.sharp, asked.places))
     F, new = spreading.found()
@@ -255,7 +255,7 @@ def _by_diffusion(asked: Asked) -> PropagatedPairs:
     return asked.answer(F, new, asked.floor, done, told, **spreading.about)
 
 
-def _by_krylov(asked: Asked) -> PropagatedPairs:
+def _by_krylov(asked: PropagationSpec) -> PropagatedPairs:
     """One batch of constraints after the other, of which only entries are kept.
 
     Of small graphs in memory factors are kept, and all rows of F looked through for new edges.
@@ -283,7 +283,7 @@ def _by_krylov(asked: Asked) -> PropagatedPairs:
     done = convergence(problem, batches, sharp)
     if not done.converged.all():
         cut = done.reason == TIME_LIMIT
-        (asked.recorder.leave_out if cut else asked.recorder.warn)(done.status)
+        (asked.recorder.skip_for_time if cut else asked.recorder.warn)(done.status)
     on_given = F[np.searchsorted(keys, given)]
     floor = asked.exact_floor(on_given)
     if whole:
@@ -297,7 +297,7 @@ def _by_krylov(asked: Asked) -> PropagatedPairs:
     return asked.answer(on_given, new, floor, done, told, residual=left, batches=len(batches))
 
 
-def _where_near(asked: Asked) -> NewEdges:
+def _where_near(asked: PropagationSpec) -> NewEdges:
     """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
     problem: Any = asked.problem
     asked.recorder.note(
@@ -323,7 +323,7 @@ class Spreading:
     Source: Cao & Wang 2004.
     """
 
-    asked: Asked
+    asked: PropagationSpec
     diffusion: Diffusion
     on_edges: bool = True  # whether F on edges is wanted
     done: int = 0
@@ -444,7 +444,7 @@ class Spreading:
         field = diffusion.spread(Y, partial(self._heard, number))
         in_memory, in_parts = self.rows.in_memory, self.of_all > 1
         if in_memory and self.on_edges and not in_parts:
-            self.about["reach"] = field.reach
+            self.about["reach"] = field.source_support
             probes = _PROBES[Y.count > _MANY]
             self.about["residual"] = residual(problem, field, probes=probes)
         field, pattern = self.rows.of_copies(field), laplacian.pattern

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.graph.disk_graph import RowBlock
 from mustlink.graph.row_buckets import EntryRuns
-from mustlink.graph.stored import RowBlock
 from mustlink.graph.structure import fold
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
@@ -25,8 +25,8 @@ from mustlink.space.disk import PASS_BYTES
 from mustlink.space.scratch_file import ScratchFile
 
 if TYPE_CHECKING:
-    from mustlink.operators.divided_laplacian import DividedLaplacian
-    from mustlink.operators.stored_laplacian import StoredLaplacian
+    from mustlink.operators.disk_laplacian import DiskLaplacian
+    from mustlink.operators.rank_laplacian import RankLaplacian
 
 _AT_ONCE = 8  # regions that are looked for together: a pass over the graph each step
 _GO = 1 << 22  # entries that are written in one go
@@ -153,7 +153,7 @@ class MemoryRows:
         return values
 
 
-class StoredRows(MemoryRows):
+class DiskRows(MemoryRows):
     """Rows of W on disk: one process, one region at a time; F by blocks of rows, on disk as well.
 
     Memory: a region and what is found in it, `room` bytes, and 4 bytes a node.
@@ -162,7 +162,7 @@ class StoredRows(MemoryRows):
     in_memory = False
     at_once = _AT_ONCE
 
-    def __init__(self, laplacian: StoredLaplacian, room: int | None, folder: Any = None) -> None:
+    def __init__(self, laplacian: DiskLaplacian, room: int | None, folder: Any = None) -> None:
         self.laplacian, self.room, self.copies = laplacian, room, None
         self._folder = folder
         self.beliefs = EntryRuns(laplacian.graph.bounds, folder)
@@ -294,7 +294,7 @@ class RankRows(MemoryRows):
 
     in_memory = False
 
-    def __init__(self, laplacian: DividedLaplacian) -> None:
+    def __init__(self, laplacian: RankLaplacian) -> None:
         self.laplacian, self._space = laplacian, laplacian.space
         self.room, self.copies = None, None  # the limits of a rank are those of the scheduler
         ranks, local = self._space.ranks, laplacian.matrix.local

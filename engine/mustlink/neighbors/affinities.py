@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.stage_cache import Shelf
+from mustlink.context.stage_cache import StageCache
 from mustlink.core.check import as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
@@ -70,7 +70,7 @@ def kept_graph(
     X: Any,
     weights: NDArray[np.float64] | None,
     made_by: dict[str, Any],
-    shelf: Shelf,
+    shelf: StageCache,
     **search: Any,
 ) -> Graph:
     """`affinity_graph`, or what an earlier run kept of it; rows of weight 0 are nodes apart.

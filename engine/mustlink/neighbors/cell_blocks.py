@@ -25,10 +25,10 @@ from mustlink.context.neighbor_cost import Layout
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels import nearest_lists, symmetric_lists
-from mustlink.kernels.cells import WORD, Cells, Desk, Nearest, Visits
+from mustlink.kernels.cells import WORD, Cells, Nearest, ThreadBuffers, Visits
 from mustlink.neighbors.cell_rows import (
+    CellPoints,
     CellRows,
-    Held,
     InMemory,
     Lists,
     Scratch,
@@ -36,7 +36,7 @@ from mustlink.neighbors.cell_rows import (
     Store,
     ranges_of,
 )
-from mustlink.neighbors.cells import Borders, Groups, Sample, Team, known_neighbours
+from mustlink.neighbors.cells import Borders, Groups, QuerySample, Team, known_neighbours
 from mustlink.neighbors.points_by_rows import Prepared
 
 _FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
@@ -195,7 +195,9 @@ def compare(
     for a, b in pairwise(rounds):
         some = bounds[a : b + 1]
 
-        def task(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
+        def task(
+            desk: ThreadBuffers, first: int, stop: int, some: NDArray[np.int64] = some
+        ) -> None:
             edges = groups[some[first] : some[stop]]
             cell_kernels.across(cells, found, desk, visits, edges, together)
 
@@ -208,11 +210,11 @@ class Desks:
 
     def __init__(self, largest: int, d: int, together: int, team: Team, most: int = 64) -> None:
         self._team = team
-        self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[ThreadBuffers] = queue.SimpleQueue()
         for _ in range(min(team.workers, most)):
             self._free.put(cell_kernels.desk_for(largest, d, together))
 
-    def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
+    def each(self, task: Callable[[ThreadBuffers, int, int], Any], count: int, step: int) -> None:
         """Run task(desk, a, b) on pieces a:b of `count`."""
 
         def run(a: int, b: int) -> None:
@@ -294,14 +296,14 @@ class CellSearch:
         self.each_list(symmetric_lists.name_all, lists[0], first)
         nearest_lists.order_ties(*lists)
 
-    def read(self, some: slice, held: Held | None = None) -> Cells:
+    def read(self, some: slice, held: CellPoints | None = None) -> Cells:
         """Cells in memory, prepared; points that are there are copied only to a place `held`."""
         rows, store = self.rows(some), self.cells.store
         if held is None and isinstance(store, InMemory):
-            held = Held(store.points[rows])
+            held = CellPoints(store.points[rows])
             cells = held.cells(self.cells.centres[some], self.counts[some])
         else:
-            held = held or Held.empty(rows.stop - rows.start, store.width)
+            held = held or CellPoints.empty(rows.stop - rows.start, store.width)
             cells = held.cells(self.cells.centres[some], self.counts[some])
             store.read(rows.start, cells.points)
         held.prepare(cells, 0, self.team)
@@ -335,7 +337,7 @@ def finish(
     chunks = ranges_of(counts, search.chunk)
     largest = max((int(counts[one].sum()) for one in chunks), default=0)
     own = rows.stop - rows.start
-    held = Held.empty(own + largest, search.cells.shape[1]) if chunks else None
+    held = CellPoints.empty(own + largest, search.cells.shape[1]) if chunks else None
     cells = search.read(some, held)
     search.each_list(symmetric_lists.name_all, lists[0], -rows.start)
     limits = np.full(own + largest, -np.inf, dtype=np.float32)
@@ -390,7 +392,7 @@ class _Block:
             self.cells, self.found, search.desks, self.visits, edges, search.together
         )
 
-    def compare_with(self, there: NDArray[np.integer], inward: Visitors, held: Held) -> None:
+    def compare_with(self, there: NDArray[np.integer], inward: Visitors, held: CellPoints) -> None:
         """Compare the block with cells beyond: their members get into its lists."""
         search, own, out = self.search, self.own, self.outward
         ours, inside = own.stop - own.start, self.rows.stop - self.rows.start
@@ -430,7 +432,7 @@ class _Block:
         search.each_list(symmetric_lists.name_outside, found.indices, inside, nodes)
 
 
-class Passes:
+class SearchBackend:
     """The steps of the search over all points, by threads of this process; in memory or on disk.
 
     `tasks` has those of other processes. One step begins when the one before is over; its pieces
@@ -445,7 +447,7 @@ class Passes:
         """The points, as those who make the passes can read them."""
         return rows
 
-    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> QuerySample:
         """True neighbours of some nodes."""
         return known_neighbours(rows, k, count, rng, self.sizes, self.team.pool)
 

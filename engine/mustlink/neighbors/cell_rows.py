@@ -215,7 +215,7 @@ def lay_out(
     return CellRows(store, starts, where, order), places, first
 
 
-class Held:
+class CellPoints:
     """Points of some cells in memory, or room for them."""
 
     def __init__(self, points: NDArray[np.float32]) -> None:
@@ -223,7 +223,7 @@ class Held:
         self.sizes = np.empty(points.shape[0], dtype=np.float32)
 
     @classmethod
-    def empty(cls, rows: int, d: int) -> Held:
+    def empty(cls, rows: int, d: int) -> CellPoints:
         """Room for so many points."""
         return cls(np.empty((rows, d), dtype=np.float32))
 

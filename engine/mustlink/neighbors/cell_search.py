@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from mustlink.context.neighbor_cost import READ_BACK, Layout
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
-from mustlink.neighbors.cell_blocks import CellSearch, Passes
+from mustlink.neighbors.cell_blocks import CellSearch, SearchBackend
 from mustlink.neighbors.cell_rows import CellRows, HeldLists, Lists, ListsFile, lay_out
-from mustlink.neighbors.cells import Sample, Team, borders_of, centres_of, grouped
+from mustlink.neighbors.cells import QuerySample, Team, borders_of, centres_of, grouped
 from mustlink.neighbors.exact import exact_streamed
 from mustlink.neighbors.points_by_rows import Prepared, near_one
 
@@ -108,7 +108,7 @@ def search_cells(
     folder: Any = None,
     deadline: Deadline = NEVER,
     advance: Advance | None = None,
-    passes: Callable[[Team], Passes] | None = None,
+    passes: Callable[[Team], SearchBackend] | None = None,
 ) -> CellLists:
     """Find about the k nearest of each point but itself, as `cell_lists`, in the order of cells.
 
@@ -119,7 +119,7 @@ def search_cells(
     """
     tell = advance or (lambda _: None)
     with _crew(n_jobs) as team:
-        by = passes(team) if passes else Passes(layout, team, folder)
+        by = passes(team) if passes else SearchBackend(layout, team, folder)
         rows, unit = near_one(rows)
         rows = by.given(rows)
         n, d = rows.shape
@@ -172,7 +172,7 @@ def search_cells(
     return CellLists(cells, lists, unit, info)
 
 
-def _recall(lists: Lists, known: Sample) -> float:
+def _recall(lists: Lists, known: QuerySample) -> float:
     """Share of each list of known nodes that is no farther than the true last one."""
     limits = known.reach * (1 + 1e-5) + 1e-12
     near = [

@@ -296,7 +296,7 @@ def near_centres(
 
 
 @dataclass(frozen=True)
-class Sample:
+class QuerySample:
     """Some nodes (m,) with their true neighbours: coordinates (m, d), and (u, d) of u others.
 
     `neighbours` (m, k) are rows of the others; `reach` (m,) is the distance of the farthest.
@@ -317,7 +317,7 @@ def known_neighbours(
     layout: Layout,
     pool: Executor,
     pieces: int | None = None,
-) -> Sample:
+) -> QuerySample:
     """Compare `count` random nodes, or as many as there is room for, with all points.
 
     In several `pieces` where these may look at the points at the same time: those in memory.
@@ -339,7 +339,7 @@ def known_neighbours(
     for i in range(count):  # products have found them; only differences keep all digits
         gap = others[where[i]].astype(np.float64) - points[i]
         reach[i] = np.sqrt(np.einsum("ij,ij->i", gap, gap).max())
-    return Sample(nodes, points, others, where, reach)
+    return QuerySample(nodes, points, others, where, reach)
 
 
 # Share of known neighbours that are to be compared: what is wanted, and what is taken while a point
@@ -370,7 +370,7 @@ def borders_of(
     centres: NDArray[np.float32],
     counts: NDArray[np.int64],
     mean: NDArray[np.float64],
-    known: Sample,
+    known: QuerySample,
     owner: NDArray[np.int32],
     others: NDArray[np.int32],
     team: Team,
@@ -424,7 +424,7 @@ def _needed(
     centres: NDArray[np.float32],
     radius: NDArray[np.float64],
     near: NDArray[np.int32],
-    known: Sample,
+    known: QuerySample,
     owner: NDArray[np.int32],
     others: NDArray[np.int32],
 ) -> NDArray[np.float64]:

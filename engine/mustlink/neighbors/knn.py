@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.stage_cache import Keeper, Shelf
+from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.check import (
     as_integer,
     as_points,
@@ -65,7 +65,7 @@ def knn_graph(
     recall_sample: int = 500,
     memory: int | str | None = None,
     scratch: Any = None,
-    keeper: Keeper | None = None,
+    keeper: CheckpointStore | None = None,
     duplicates: str = "keep",
     search: str = "auto",
     executor: Executor | None = None,
@@ -111,8 +111,8 @@ def knn_graph(
     Raises InputError. Cost about O(n√n d), and 0.8 GB for 10⁶ x 32.
     """
     recorder = recorded(observer)
-    shelf = Shelf(recorder, keeper)
-    asked = Asked.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    shelf = StageCache(recorder, keeper)
+    asked = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
     check_choice(duplicates, ("keep", "merge"), "duplicates")
     descends = _descends(search, memory, executor)
     X, unit = _points(points, metric, memory is not None or executor is not None, recorder)
@@ -186,7 +186,7 @@ def knn_graph(
 
 
 @dataclass(frozen=True)
-class Asked:
+class GraphSpec:
     """What graphs in memory and on disk are asked for alike."""
 
     k: int
@@ -205,7 +205,7 @@ class Asked:
         sigma: float | None,
         n_jobs: int | None,
         memory: int | str | None,
-    ) -> Asked:
+    ) -> GraphSpec:
         """As a caller has given it; raises InputError."""
         check_choice(metric, ("euclidean", "cosine"), "metric")
         check_choice(weights, WEIGHTS, "weights")

@@ -126,7 +126,7 @@ class NewPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _NewNeighbors:
     """Nearest of new points (m,): numbers (m, k), fitted ones first, and lengths (m, k)."""
 
     nodes: Ints
@@ -175,7 +175,7 @@ def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any]) -> Grap
 
 def _nearest(
     W: sp.csr_matrix, X: NDArray[np.float32], able: Ints, queries: NDArray[np.float32], k: int
-) -> _Found:
+) -> _NewNeighbors:
     """About the k nearest of the fitted points that are `able`, of every query."""
     from mustlink.kernels import graph_walk
     from mustlink.kernels.blocks import workers
@@ -184,7 +184,7 @@ def _nearest(
     k = min(some, k)
     if float(some) * m <= _ALL:
         indices, lengths = nearest_points(X if some == n else X[able], queries, k)
-        return _Found(able[indices], lengths.astype(np.float64))
+        return _NewNeighbors(able[indices], lengths.astype(np.float64))
     count = min(some, int(_LANDMARKS * np.sqrt(some)))
     landmarks = able[np.linspace(0, some - 1, count).astype(np.int64)]
     nodes, squared = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
@@ -208,12 +208,12 @@ def _nearest(
         firsts = np.flatnonzero(np.append(True, np.diff(start[order]) != 0))
         ends = np.append(firsts, m)
         list(pool.map(search, np.array_split(np.arange(firsts.size), workers())))
-    return _Found(nodes.astype(np.int64), np.sqrt(squared.astype(np.float64)))
+    return _NewNeighbors(nodes.astype(np.int64), np.sqrt(squared.astype(np.float64)))
 
 
 def _with_each_other(
-    found: _Found, queries: NDArray[np.float32], fresh: Ints, n: int, k: int
-) -> _Found:
+    found: _NewNeighbors, queries: NDArray[np.float32], fresh: Ints, n: int, k: int
+) -> _NewNeighbors:
     """Lists of the `fresh` new points with those of them that are near, numbered from n.
 
     Compared are those that have one of their two nearest in common of some of them. The nearest
@@ -237,7 +237,7 @@ def _with_each_other(
     sorting = lengths.copy()
     sorting[:, 0] = -1.0
     by_length = np.argsort(sorting, axis=1, kind="stable")[:, :k]
-    return _Found(
+    return _NewNeighbors(
         np.take_along_axis(nodes, by_length, 1), np.take_along_axis(lengths, by_length, 1)
     )
 
@@ -253,7 +253,13 @@ def _nearest_rows(Q: NDArray[np.float32], L: NDArray[np.float32], count: int) ->
 
 
 def _added(
-    graph: Graph, X: NDArray[np.float32], found: _Found, n: int, k: int, unit: float, grown: Floats
+    graph: Graph,
+    X: NDArray[np.float32],
+    found: _NewNeighbors,
+    n: int,
+    k: int,
+    unit: float,
+    grown: Floats,
 ) -> sp.csr_matrix:
     """The edges of new points, (N, N) symmetric: the mean of both directions."""
     info, m = graph.info, found.nodes.shape[0]

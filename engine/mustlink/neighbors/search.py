@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.neighbor_cost import Plan, knn_plan
+from mustlink.context.neighbor_cost import NeighborPlan, knn_plan
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
@@ -45,7 +45,7 @@ def planned(
     n_jobs: int | None,
     *,
     by_tasks: bool = False,
-) -> tuple[NDArray[np.float32] | Prepared, Plan]:
+) -> tuple[NDArray[np.float32] | Prepared, NeighborPlan]:
     """The points, in memory if they may be, and the plan; raises InputError."""
     n, d = X.shape
     if not isinstance(X, Prepared):
@@ -74,7 +74,7 @@ def planned(
 def neighbour_lists(
     X: NDArray[np.float32] | Prepared,
     k: int,
-    plan: Plan,
+    plan: NeighborPlan,
     seed: int,
     recorder: Recorder,
     *,
@@ -136,7 +136,7 @@ def in_time(recorder: Recorder) -> Iterator[tuple[Deadline, Callable[[float], No
     with recorder.stage("kNN graph") as advance:
         yield until, advance
     if until.is_over:  # what was kept from such a search is less
-        recorder.leave_out("neighbours are searched less far than usual")
+        recorder.skip_for_time("neighbours are searched less far than usual")
 
 
 def warn_of_recall(info: dict[str, Any], recorder: Recorder) -> None:

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from mustlink.context.neighbor_cost import Layout
 from mustlink.core.deadline import Deadline
 from mustlink.errors import MustlinkError
-from mustlink.neighbors.cell_blocks import CellSearch, Measured, Passes, finish
+from mustlink.neighbors.cell_blocks import CellSearch, Measured, SearchBackend, finish
 from mustlink.neighbors.cell_rows import CellRows, Lists, Scratch, SomeLists, Store
 from mustlink.neighbors.cells import (
     Borders,
     Centres,
     Groups,
-    Sample,
+    QuerySample,
     Team,
     known_neighbours,
 )
@@ -48,7 +48,7 @@ _PIECES = 4  # of the sample: each is compared with all points
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class FileRows:
     """Points in a dataset of an HDF5 file: every process opens it for itself."""
 
     path: str
@@ -178,7 +178,7 @@ def finished(folder: Folder, some: slice) -> None:
 # ---------------------------------------------------------------- who hands them out
 
 
-class TaskPasses(Passes):
+class TaskPasses(SearchBackend):
     """Passes whose pieces are tasks of an executor; this process computes in between.
 
     Files: n (4d + 16k) bytes, and 4d a point more unless points are in an HDF5 file.
@@ -196,16 +196,16 @@ class TaskPasses(Passes):
         source, (n, d) = rows.source, rows.shape
         if isinstance(source, h5py.Dataset) and getattr(source.file, "filename", None):
             path = os.path.abspath(os.fsdecode(source.file.filename))
-            return replace(rows, source=StoredRows(path, source.name, (n, d), source.chunks))
+            return replace(rows, source=FileRows(path, source.name, (n, d), source.chunks))
         path = str(self.folder / "rows.h5")
         with h5py.File(path, "w") as file:
             copy = file.create_dataset("points", (n, d), np.float32)
             for start, block in rows.blocks(self.sizes.block_bytes):
                 copy[start : start + block.shape[0]] = block
-        there = StoredRows(path, "points", (n, d), None)
+        there = FileRows(path, "points", (n, d), None)
         return Prepared(there, "euclidean", None, rows.size * rows.unit)
 
-    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> QuerySample:
         """True neighbours of some nodes."""
         with _one_line():
             return known_neighbours(rows, k, count, rng, self.sizes, self._work, _PIECES)

@@ -268,8 +268,8 @@ def penalized(
     """
     degrees = laplacian.root_degree**2
     linked = (laplacian.positions >= 0).astype(np.float64)
-    must = laplacian.enter(must_links(known).dot(linked))
-    both = must + laplacian.enter(cannot_links(known).dot(linked))
+    must = laplacian.to_working_order(must_links(known).dot(linked))
+    both = must + laplacian.to_working_order(cannot_links(known).dot(linked))
     total = float(both.sum()) / 2
     w = laplacian.volume / (k * max(total, 1e-300)) if penalty == "auto" else float(penalty)
     w = w if total > 0 else 0.0

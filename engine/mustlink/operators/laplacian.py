@@ -167,11 +167,11 @@ class NormalizedLaplacian(GroundedLaplacian):
         found[self.nodes] = np.arange(self.size)
         return found
 
-    def enter(self, X: NDArray[Any]) -> NDArray[Any]:
+    def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows of (n, …) in working order."""
         return X[self.nodes]
 
-    def leave(self, X: Block) -> Block:
+    def from_working_order(self, X: Block) -> Block:
         """Rows back in the graph's order, (n, …); zero on isolated nodes."""
         if self.size == self.n_nodes:
             return by_rows(lambda at: X[at], self.positions)

@@ -117,5 +117,5 @@ class PlacedLaplacian(Protocol):
     def mean_degree(self) -> float:
         """Of the nodes with an edge, each counted as often as its weight says."""
 
-    def enter(self, X: NDArray[Any]) -> NDArray[Any]:
+    def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows of all nodes of the graph in working order; of nodes at home."""

@@ -63,7 +63,7 @@ class SparseOperator:
 
 
 @dataclass(frozen=True, eq=False)
-class DividedMatrix(SparseOperator):
+class RankMatrix(SparseOperator):
     """Own rows of a matrix (n, n): `local` (n_local, n_local + h) CSR, the halo's columns last.
 
     The entries of a row are in the order of their global columns, as at home, so that a row's sum
@@ -75,7 +75,7 @@ class DividedMatrix(SparseOperator):
     everywhere = False
 
     @classmethod
-    def of_rows(cls, space: RankSpace, rows: sp.csr_matrix) -> DividedMatrix:
+    def of_rows(cls, space: RankSpace, rows: sp.csr_matrix) -> RankMatrix:
         """From own rows (n_local, n) with global columns, which rise in every row."""
         columns = rows.indices
         foreign = (columns < space.first) | (columns >= space.end)

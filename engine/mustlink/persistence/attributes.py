@@ -25,7 +25,7 @@ from mustlink.preprocessing.fitted import Fitted
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior, Prior
 from mustlink.selection.calibration import Calibration
-from mustlink.selection.held_out import Choice
+from mustlink.selection.held_out import SelectedModel
 
 Check = Callable[[str, Any, Graph], None]
 _MOST = 2**31  # of a seed, a count of columns or of names
@@ -224,7 +224,7 @@ _CHECKS: dict[str, Check] = {
     "_acted": _either(bool),
     "_counted": _either(str),
     "_asked": _either(dict),
-    "_choice": _either(Choice),
+    "_choice": _either(SelectedModel),
     "_preparation": _preparation,
     "_calibrated": _either(Calibration, AnswerCalibration),
     "_believes": _either(bool),  # of files that do not have the prior itself

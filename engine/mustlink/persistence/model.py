@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.adjusted_graph import Adjustment
 from mustlink.constraints import Constraints
-from mustlink.constraints.given import Given
+from mustlink.constraints.constraint_data import ConstraintData
 from mustlink.constraints.label_groups import SoftLabels
 from mustlink.context.stage_cache import digest
 from mustlink.context.workspace import RegularizedKey, Workspace
@@ -22,8 +22,8 @@ from mustlink.core.check import as_affinity, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.state import found_by_fit
-from mustlink.discretize.memberships import Trust
-from mustlink.discretize.merge_tree import Hierarchy
+from mustlink.discretize.memberships import MembershipExponents
+from mustlink.discretize.merge_tree import MergeTree
 from mustlink.discretize.reliability import Reliability
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
@@ -38,22 +38,22 @@ from mustlink.preprocessing.fitted import Fitted
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior
 from mustlink.selection.calibration import Calibration
-from mustlink.selection.held_out import Choice
+from mustlink.selection.held_out import SelectedModel
 
 _BASIS = ("whole", "values", "residuals", "n_ties")
 VERSION = 1  # raised when a tree is written that an older reader would take wrongly
 _WIDE = 512  # bytes of a name; of wider ones an array has references
-RECORDS: tuple[type, ...] = (
+_WRITTEN: tuple[type, ...] = (
     Adjustment,
     AnswerCalibration,
     BasisKey,
     Calibration,
     CarriedKey,
-    Choice,
+    SelectedModel,
     Convergence,
     EigenResult,
     Fitted,
-    Given,
+    ConstraintData,
     NewEdges,
     PairsKey,
     Reliability,
@@ -61,8 +61,14 @@ RECORDS: tuple[type, ...] = (
     SoftLabels,
     Sources,
     StageRecord,
-    Trust,
+    MembershipExponents,
 )
+# Records by their names in a file, also by those that version 0.1 gave them.
+RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
+    "Choice": SelectedModel,
+    "Given": ConstraintData,
+    "Trust": MembershipExponents,
+}
 # Not results: who keeps stages, who searches, what is made again when it is asked for.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
 
@@ -151,7 +157,7 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
         estimator._calibrated = (estimator.labels_, found["_calibrated"])
     if found.get("_hierarchy") is not None:
         linkage, leaves, groups = found["_hierarchy"]
-        estimator._hierarchy = Hierarchy(linkage, leaves, groups, estimator.labels_)
+        estimator._hierarchy = MergeTree(linkage, leaves, groups, estimator.labels_)
     _restore_derived(graph, tree.get("derived"))
     estimator._points = _points_in(tree.get("points"), data, graph)
     found_by_fit(estimator, *found, "graph_", "_points")
@@ -218,8 +224,8 @@ def _texts_in(texts: Any, kind: Any, codes: Any) -> Any:
 
 def _constraints_in(said: Any, hard: Any) -> Constraints:
     """Constraints made again of their statements, which are checked as a caller's are."""
-    refuse(not isinstance(said, Given), "what was told")
-    assert isinstance(said, Given)
+    refuse(not isinstance(said, ConstraintData), "what was told")
+    assert isinstance(said, ConstraintData)
     n, label_weights = said.n_nodes, said.label_weights
     refuse(len(label_weights) != 2 or min(label_weights) < 0, "what was told")
     if said.pairs.size:

@@ -16,8 +16,8 @@ from mustlink.preprocessing.request import (
     listed,
 )
 from mustlink.preprocessing.survey import (
+    ColumnSurvey,
     Floats,
-    Survey,
     as_doubles,
     blocks,
     look,
@@ -116,7 +116,7 @@ class Fitted:
 def fit(
     points: Any,
     asked: Preparation,
-    survey: Survey,
+    survey: ColumnSurvey,
     names: Sequence[str],
     advance: Callable[[float], None],
 ) -> Fitted:
@@ -172,7 +172,7 @@ def fit(
     return replace(found, centre=centre, scale=scaler.scale_, notes=notes)
 
 
-def _fill(asked: Preparation, survey: Survey) -> Floats:
+def _fill(asked: Preparation, survey: ColumnSurvey) -> Floats:
     """Value for missing cells of every column; of codes the most frequent one."""
     if asked.impute is None:
         return np.empty(0)
@@ -193,7 +193,7 @@ def _fill(asked: Preparation, survey: Survey) -> Floats:
     return fill
 
 
-def _notes(asked: Preparation, survey: Survey, names: Sequence[str]) -> list[str]:
+def _notes(asked: Preparation, survey: ColumnSurvey, names: Sequence[str]) -> list[str]:
     found = []
     if survey.dropped.size:
         told = listed(survey.dropped.tolist(), names)

@@ -28,7 +28,7 @@ _FIRST = 100  # values of a column that the sample may miss
 
 
 @dataclass(frozen=True)
-class Survey:
+class ColumnSurvey:
     """What one pass found out about points (n, d), of rows that are kept.
 
     `kept` are the numbers of the rows without missing values where the others are left out, else
@@ -74,7 +74,7 @@ def look(
     names: Sequence[str],
     where: str,
     advance: Callable[[float], None],
-) -> Survey:
+) -> ColumnSurvey:
     """Read all rows once; raises InputError for Inf, and for NaN that is neither filled nor left
     out. Needs the sample and one block.
     """
@@ -130,7 +130,7 @@ def look(
         found_sample = first[: held.max()]
     elif missed.any():
         found_sample[:_FIRST, missed] = first[: len(found_sample), missed]
-    return Survey(
+    return ColumnSurvey(
         n if left is None else int(left.size),
         None if left is None or left.size == n else left,
         found_sample,

@@ -18,7 +18,7 @@ from mustlink.discretize.block_model import BlockModel, refine
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import by_rows
-from mustlink.propagation.prior import Told
+from mustlink.propagation.prior import LabelSet
 from mustlink.propagation.problem import PropagationProblem
 from mustlink.space import Block, Dots, Small, Space, Vector
 
@@ -240,7 +240,7 @@ def conclude(
     estimator: Any,
     spread: Any,
     P: Any,
-    told: Told,
+    told: LabelSet,
     *,
     last: bool = True,
 ) -> None:

@@ -400,7 +400,7 @@ class GLP(PlainParameters, BaseEstimator):
         )
         check_answer(F, "label propagation")
         if convergence.reason == TIME_LIMIT:
-            recorder.leave_out(convergence.status)
+            recorder.skip_for_time(convergence.status)
         elif not convergence.converged.all():
             recorder.warn(convergence.status)
         self._steps = int(convergence.iterations)

@@ -54,7 +54,7 @@ class GFHF(Propagator):
             return best
         if problem.prior is not None:  # which says how large the classes are
             return best._replace(way=self._with(network=False, class_mass=False))
-        told = told_apart(solution.scores, problem.without_label, problem.space)
+        told = explained_variance_ratio(solution.scores, problem.without_label, problem.space)
         why = f"class_mass: the nodes' values explain {told:.2f} of what could differ between them"
         masses = "smoothed" if told < _TOLD_APART else False
         return best._replace(way=self._with(network=False, class_mass=masses), why=why)
@@ -63,7 +63,7 @@ class GFHF(Propagator):
         return Solution(*harmonic(problem))
 
 
-def told_apart(F: Block, counts: Vector, space: Space | None = None) -> float:
+def explained_variance_ratio(F: Block, counts: Vector, space: Space | None = None) -> float:
     """Σ_c var(f_c) / Σ_c f̄_c(1 − f̄_c) of class probabilities (m, K): 0 where all rows are equal.
 
     1 where every row is sure of its class. `counts` (m,) is how often rows count.

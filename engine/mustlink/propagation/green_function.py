@@ -37,5 +37,7 @@ class GreenFunction(Propagator):
         # L⁺ = P D^-½ L̄⁺ D^-½ P with P the projection that takes the component's mean away.
         mean = problem.mean_over_parts(charges)
         space.blend(charges, 1.0, (space.scaled(mean, problem.copies), -1.0))
-        U, convergence = problem.potential(problem.by_root(charges))
-        return Solution(problem.centred(problem.by_root(U)), convergence, {"normalized": False})
+        U, convergence = problem.potential(problem.to_embedding(charges))
+        return Solution(
+            problem.centred(problem.to_embedding(U)), convergence, {"normalized": False}
+        )

@@ -157,5 +157,5 @@ def expectation_maximisation(
             advance(step / most)
         answer = walk.walk_over_copies(p) / walk.degrees[:, None]
     if step < most and moved > _STALL:
-        problem.recorder.leave_out(f"EM: {step} of {most} steps taken; give more time")
+        problem.recorder.skip_for_time(f"EM: {step} of {most} steps taken; give more time")
     return answer, step

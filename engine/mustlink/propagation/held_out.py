@@ -32,7 +32,7 @@ from mustlink.core.stopping import TIME_LIMIT
 from mustlink.discretize.reliability import Reliability
 from mustlink.kernels.blocks import row_slices
 from mustlink.propagation.answers import TOO_FAR, answers, distributions, refined
-from mustlink.propagation.prior import Told
+from mustlink.propagation.prior import LabelSet
 from mustlink.propagation.problem import PropagationProblem, ReachedPart, Solution, Solving
 from mustlink.space import Block
 
@@ -86,7 +86,7 @@ def best_way(
     with recorder.stage("choosing by held-out labels") as advance:
         for number, fold in enumerate(folds):
             if recorder.deadline.is_over:
-                recorder.leave_out("other ways to spread the labels were not tried")
+                recorder.skip_for_time("other ways to spread the labels were not tried")
                 return Best(ways[0], "by rule: no time to try others")
             found.append(np.array(right(fold), dtype=np.float64))
             advance((number + 1) / len(folds))
@@ -123,7 +123,7 @@ def folds_of_labels(nodes: Ints, seed: int) -> list[Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class PropagationResult:
     """What the best way to spread labels found: distributions (n, K) in working order.
 
     `advice` is what to say of nodes that no label reaches.
@@ -139,12 +139,12 @@ class Spread:
 def spread(
     estimator: Any,
     work: Any,
-    told: Told,
+    told: LabelSet,
     seed: int,
     *,
     network: bool,
     together: int,
-) -> Spread:
+) -> PropagationResult:
     """Spread labels of nodes by the best way that a method has; raises InputError.
 
     `work` is a `Work`, in memory the part of a graph that is reached.
@@ -199,7 +199,7 @@ def spread(
     P = answered(best.way, problem, solution)
     far = space.rowwise(_silent, P, problem.inside)
     too_far = solution.noise > 0 and space.dots(far, far)[0] > 0
-    return Spread(problem, solution, best, P, TOO_FAR if too_far else "")
+    return PropagationResult(problem, solution, best, P, TOO_FAR if too_far else "")
 
 
 def _solved(way: Any, problem: PropagationProblem) -> Solution:
@@ -208,7 +208,7 @@ def _solved(way: Any, problem: PropagationProblem) -> Solution:
         return Solution(problem.Y, None)
     found: Solution = way._solve(problem)
     if found.convergence is not None and found.convergence.reason == TIME_LIMIT:
-        problem.recorder.leave_out(found.convergence.status)
+        problem.recorder.skip_for_time(found.convergence.status)
     return found
 
 
@@ -266,7 +266,7 @@ class AnswerCalibration:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HeldOutAnswers:
     """What a fit without some labels answered of them: margins (l,), answers (l,), if right."""
 
     margin: Floats
@@ -274,7 +274,7 @@ class Held:
     right: NDArray[np.bool_]
 
 
-def calibrated_answers(folds: list[Held], answers: NDArray[Any]) -> AnswerCalibration:
+def calibrated_answers(folds: list[HeldOutAnswers], answers: NDArray[Any]) -> AnswerCalibration:
     """How margins become chances, by what fits without a fold of the labels said of it.
 
     `answers` (n,) are those of the fit with all labels, -1 for none.

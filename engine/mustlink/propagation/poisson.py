@@ -77,7 +77,7 @@ class Poisson(Propagator):
         X, convergence = problem.potential(
             space.rowwise(charges, problem.Y, problem.labels_held, *where)
         )
-        F, center = problem.by_root(X), self._center(problem.work.info)
+        F, center = problem.to_embedding(X), self._center(problem.work.info)
         if center == "rows":
             F = problem.centred(F)
         counts = problem.class_counts

@@ -133,7 +133,7 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class LabelSet:
     """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
 
     `counts` (m,) and `node_of` (n,), the node of every row, are None where every row is a node.
@@ -156,7 +156,7 @@ class Told:
         recorder: Recorder,
         prior: Any = None,
         belief: Any = None,
-    ) -> Told:
+    ) -> LabelSet:
         """What labels of rows (n,) say of the nodes that they are; tells of contradictions.
 
         `node_of` (n,) is the node of every row, None for rows in the order of the nodes, `weights`
@@ -197,7 +197,7 @@ class Told:
         believed = () if self.prior is None else (self.prior.values, self.prior.belief)
         return self.nodes, self.counts, *believed
 
-    def without(self, held: Ints) -> Told:
+    def without(self, held: Ints) -> LabelSet:
         """The same with the labels of the nodes `held` kept back."""
         nodes = self.nodes.copy()
         nodes[held] = -1

@@ -39,7 +39,7 @@ from mustlink.linear.laplacian_solve import (
 )
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian, Preconditioner
-from mustlink.propagation.prior import Prior, Told
+from mustlink.propagation.prior import LabelSet, Prior
 from mustlink.space import Block, GroupSums, Small, Space, Vector, reused
 
 Array = NDArray[Any]
@@ -115,7 +115,7 @@ class PropagationProblem:
     def of(
         cls,
         work: Any,
-        told: Told,
+        told: LabelSet,
         classes: Ints,
         solving: Solving,
         seed: int,
@@ -127,11 +127,13 @@ class PropagationProblem:
         counts = known * 1.0 if told.counts is None else np.where(known, told.counts, 0.0)
         prior = None
         if told.prior is not None:
-            belief = work.enter(np.where(known, 0.0, told.prior.belief))
-            values = work.enter(told.prior.values)
+            belief = work.to_working_order(np.where(known, 0.0, told.prior.belief))
+            values = work.to_working_order(told.prior.values)
             prior = Prior(values, space.rowwise(where, belief, root))
-        codes = space.rowwise(lambda c, r: np.where(r > 0, c, -1), work.enter(codes), root)
-        held = space.rowwise(where, work.enter(counts), root)
+        codes = space.rowwise(
+            lambda c, r: np.where(r > 0, c, -1), work.to_working_order(codes), root
+        )
+        held = space.rowwise(where, work.to_working_order(counts), root)
         return cls(work, codes, held, classes.size, solving, seed, prior)
 
     @property
@@ -241,7 +243,7 @@ class PropagationProblem:
 
     # --- what methods ask for
 
-    def by_root(self, X: Block) -> Block:
+    def to_embedding(self, X: Block) -> Block:
         """D^-½X."""
         return self.space.rowwise(over, X, self.laplacian.root_degree)
 
@@ -397,13 +399,15 @@ class ReachedPart(MemoryWork):
     points: NDArray[np.floating] | None = None
 
     @classmethod
-    def of(cls, view: Workspace, told: Told, points: NDArray[np.floating] | None = None) -> Self:
+    def of(
+        cls, view: Workspace, told: LabelSet, points: NDArray[np.floating] | None = None
+    ) -> Self:
         """The part of a graph that labels and beliefs reach; `points` (n, d) of all rows."""
         known = told.nodes >= 0
         if told.prior is not None:
             known = known | (told.prior.belief > 0)
         whole = laplacian_of(view)
-        part = whole.reached_from(whole.enter(known))
+        part = whole.reached_from(whole.to_working_order(known))
         rows = None if points is None else points[view.graph.first_rows[part.nodes]]
         return cls(view, part=part, points=rows)
 

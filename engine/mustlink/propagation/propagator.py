@@ -18,8 +18,8 @@ from mustlink.constraints import Constraints
 from mustlink.context.method_cost import (
     TOGETHER,
     Cost,
+    DiskCost,
     Size,
-    StoredCost,
     propagation,
 )
 from mustlink.context.workspace import Workspace
@@ -32,23 +32,23 @@ from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.estimators.side_information import labels_of_all, refuse_blind_scoring
 from mustlink.graph import Graph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
-from mustlink.graph.stored import StoredGraph
-from mustlink.neighbors.stored_knn import graph_where_short
+from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.operators.laplacian import Block
 from mustlink.propagation.answers import class_shares, conclude
 from mustlink.propagation.held_out import (
     AnswerCalibration,
     Best,
-    Held,
+    HeldOutAnswers,
     calibrated_answers,
     enough_labels,
     folds_of_labels,
     is_auto,
     spread,
 )
-from mustlink.propagation.prior import GivenPrior, Told, bytes_of, check_prior
+from mustlink.propagation.prior import GivenPrior, LabelSet, bytes_of, check_prior
 from mustlink.propagation.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
 
 Floats = NDArray[np.float64]
@@ -168,12 +168,12 @@ class Propagator(ClassifierMixin, GraphEstimator):
             others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
             if DISK in self.homes and graph is None:
 
-                def on_disk(n: int, nnz: int) -> StoredCost:
+                def on_disk(n: int, nnz: int) -> DiskCost:
                     self._check_home(DISK, others)
-                    return StoredCost.of_labels(n, nnz, classes)
+                    return DiskCost.of_labels(n, nnz, classes)
 
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
-            if isinstance(X, StoredGraph) and self._stays_on_disk(X, cost):
+            if isinstance(X, DiskGraph) and self._stays_on_disk(X, cost):
                 self._check_home(DISK, others)
                 self._used_seed, self._row_weights = seed, None
                 self._fit_on_disk(X, labels, recorder, prior, belief)
@@ -209,7 +209,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         check_prior(type(self).__name__, self._minimises(), prior, belief)
         recorder = recorded(observer)
         points = as_points(self._points) if self._needs_points else None
-        if isinstance(self.graph_, StoredGraph):
+        if isinstance(self.graph_, DiskGraph):
             with self._running(recorder):
                 self._check_home(DISK)
                 self._fit_on_disk(self.graph_, labels, recorder, prior, belief)
@@ -256,13 +256,13 @@ class Propagator(ClassifierMixin, GraphEstimator):
         labels = as_labels(on_both_sides(labels, graph), graph.n_rows, "y")
         merged = graph.rows is not None or graph.weights is not None
         weights = work.weight_of_rows if merged else None
-        told = Told.of(labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief)
+        told = LabelSet.of(labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief)
         part = ReachedPart.of(work, told, points if self._needs_points else None)
         at_once = self._columns_at_once(work, told)
         how: Any = {"edges_given": points is None, "together": at_once, "last": last}
         self._fit_at(part, told, seed, **how)
 
-    def _columns_at_once(self, work: Workspace, told: Told) -> int:
+    def _columns_at_once(self, work: Workspace, told: LabelSet) -> int:
         """Columns that are solved at a time: fewer where memory is short, for the same answer."""
         W, cost = work.graph.affinity, self._cost(told.classes.size, told.prior)
         size = Size(work.graph.n_nodes, W.nnz, W.dtype.itemsize)
@@ -272,7 +272,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return found
 
     def _fit_on_disk(
-        self, graph: StoredGraph, labels: Ints, recorder: Recorder, prior: Any, belief: Any
+        self, graph: DiskGraph, labels: Ints, recorder: Recorder, prior: Any, belief: Any
     ) -> None:
         """Set what `fit` sets, of a graph that is read by blocks of rows; InputError.
 
@@ -284,15 +284,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
             rows = graph.rows[: graph.n_rows]
         elif graph.copies is not None:
             weights = np.asarray(graph.copies[:n])
-        told = Told.of(labels, n, rows, weights, recorder, prior, belief)
+        told = LabelSet.of(labels, n, rows, weights, recorder, prior, belief)
         k = told.classes.size
-        cost = StoredCost.of_labels(n, graph.n_entries, k)
+        cost = DiskCost.of_labels(n, graph.n_entries, k)
         self._fit_at(self._disk_work(graph, k, cost, recorder), told, self._used_seed)
 
     def _fit_at(
         self,
         work: Any,
-        told: Told,
+        told: LabelSet,
         seed: int,
         *,
         edges_given: bool = True,
@@ -305,7 +305,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         """
         network = edges_given and told.prior is None and work.look.is_network
         found = spread(self, work, told, seed, network=network, together=together)
-        P, graph = work.leave(found.distributions), work.graph
+        P, graph = work.from_working_order(found.distributions), work.graph
         if P is None:
             return False
         self.classes_: Any = told.classes
@@ -484,7 +484,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self._calibrated = self.labels_, found
         return found
 
-    def _held_out(self, recorder: Recorder) -> list[Held]:
+    def _held_out(self, recorder: Recorder) -> list[HeldOutAnswers]:
         """What fits without a fold of the labels answer of it; none where labels are few."""
         graph = self.graph_
         if not isinstance(graph, Graph):
@@ -499,12 +499,14 @@ class Propagator(ClassifierMixin, GraphEstimator):
         if prior is not None and names is not None:  # the twins' classes are numbers
             code = {name: at for at, name in enumerate(names.tolist())}
             prior = replace(prior, classes=np.array([code[one] for one in prior.classes.tolist()]))
-        found: list[Held] = []
+        found: list[HeldOutAnswers] = []
         folds = folds_of_labels(nodes, 0)
         with recorder.stage("confidence by held-out labels") as advance:
             for number, fold in enumerate(folds):
                 if recorder.deadline.is_over:
-                    recorder.leave_out(f"confidence is by {number} fits instead of {len(folds)}")
+                    recorder.skip_for_time(
+                        f"confidence is by {number} fits instead of {len(folds)}"
+                    )
                     break
                 hidden = np.zeros(graph.n_nodes, dtype=np.bool_)
                 hidden[fold] = True
@@ -540,7 +542,7 @@ def fit_at(
     """
     estimator._check_home(RANKS)
     labels = as_labels(y, work.n_nodes, "y")
-    told = Told.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
+    told = LabelSet.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
     return estimator if estimator._fit_at(work, told, estimator._seed()) else None
 
 
@@ -548,12 +550,14 @@ def _shares(mean: Block) -> Block:
     return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
 
-def _held(twin: Any, rows: Ints, told: Ints, names: NDArray[Any] | None) -> Held:
+def _held(twin: Any, rows: Ints, told: Ints, names: NDArray[Any] | None) -> HeldOutAnswers:
     """What was answered of some rows whose class is known; of those answered at all."""
     there = twin.labels_[rows] >= 0
     answer = twin.labels_[rows[there]]
     right = answer == told[there]
-    return Held(twin.confidence_[rows[there]], answer if names is None else names[answer], right)
+    return HeldOutAnswers(
+        twin.confidence_[rows[there]], answer if names is None else names[answer], right
+    )
 
 
 def call_classes(estimator: Any, names: Mapping[int, str]) -> None:

@@ -39,7 +39,7 @@ _ALIKE = 8  # cells that look most alike, with which one is joined
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class PyramidLevel:
     """Mean colours (…, c) of cells of `units` pixels along the axes, `length` where these are 1.
 
     `spacing` is how far cells are apart, the least 1; `sigma` the usual difference of neighbours.
@@ -56,7 +56,7 @@ class Level:
         """Cells along the axes."""
         return self.colours.shape[:-1]
 
-    def per(self, finer: Level) -> Units:
+    def per(self, finer: PyramidLevel) -> Units:
         """How many of the cells of a finer level one of these has along the axes."""
         return tuple(a // b for a, b in zip(self.units, finer.units, strict=True))
 
@@ -68,7 +68,7 @@ class Picture:
     `alike` also joins cells that look alike, wherever they are.
     """
 
-    levels: list[Level]
+    levels: list[PyramidLevel]
     looks: Looks
     grid: sp.csr_matrix
     alike: sp.csr_matrix
@@ -83,7 +83,7 @@ class Picture:
             cells = means(colours, units)
             sides = [unit * part for unit, part in zip(units, spacing, strict=True)]
             apart = pixel_spacing(sides, len(sides))
-            levels.append(Level(cells, units, length, apart, auto_color(cells)))
+            levels.append(PyramidLevel(cells, units, length, apart, auto_color(cells)))
         first = levels[0]
         everywhere = np.ones(first.shape, dtype=bool)
         grid = grid_among(first.colours, everywhere, first.sigma, first.spacing)

@@ -173,7 +173,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
             labels, F, model, rounds, steps = self._in_turn(painted, near, start, seed)
         ground = ground_of(labels)
         with recorder.stage("boundary"):
-            whole, kept = Cut.of_cells(labels, F), None if self._islands else ground
+            whole, kept = StrokeLabels.of_cells(labels, F), None if self._islands else ground
             found = refined(picture, whole, codes, model, near, kept, self._smoothness)
         self._start = F
         self.classes_ = classes
@@ -260,7 +260,7 @@ _BAND, _BAND_OF_VOLUMES = 2, 1  # cells beside the boundary whose pixels are cut
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class StrokeLabels:
     """Labels (…) and what is known of their distributions, of which most are those of cells.
 
     `shares` (…, K) are those of cells of `units`; the pixels `inside` have shares `beside` (q, K)
@@ -275,7 +275,7 @@ class Cut:
     sure: NDArray[np.int64]
 
     @classmethod
-    def of_cells(cls, labels: Ints, F: Floats) -> Cut:
+    def of_cells(cls, labels: Ints, F: Floats) -> StrokeLabels:
         """Cells with labels (…) and shares (…, K), which give way where they say another label."""
         sure = np.flatnonzero(F.argmax(axis=-1) != labels)
         none = np.zeros(labels.shape, dtype=bool)
@@ -292,13 +292,13 @@ class Cut:
 
 def refined(
     picture: Picture,
-    cells: Cut,
+    cells: StrokeLabels,
     codes: Ints,
     model: Appearance,
     near: Floats,
     ground: int | None,
     smoothness: float,
-) -> Cut:
+) -> StrokeLabels:
     """The cut of pixels from that of cells, level by level; `codes` are the strokes on pixels.
 
     `near` (…, K) is what walks say of cells, and `model` what cells of the labels look like. Pieces
@@ -323,7 +323,7 @@ def refined(
         weight = smoothness * first.length / level.length
         beside, _ = cut(grid, odds, given, free, F[cells_of(pixels, per)], weight)
         labels[pixels] = beside.argmax(axis=1)
-        found = Cut(labels, F, per, inside, beside, np.zeros(0, dtype=np.int64))
+        found = StrokeLabels(labels, F, per, inside, beside, np.zeros(0, dtype=np.int64))
     labels = np.where(codes >= 0, codes, found.labels)
     ended = labels
     if ground is not None:
@@ -331,7 +331,7 @@ def refined(
     sure = np.flatnonzero((codes >= 0) | (ended != labels))
     if len(picture.levels) == 1:
         sure = np.union1d(sure, found.sure)
-    return Cut(ended, found.shares, found.units, found.inside, found.beside, sure)
+    return StrokeLabels(ended, found.shares, found.units, found.inside, found.beside, sure)
 
 
 def cut(

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mustlink.constraints import Constraints
-from mustlink.discretize.memberships import Evidence, Trust, own_share, softened
+from mustlink.discretize.memberships import Evidence, MembershipExponents, own_share, softened
 from mustlink.discretize.reliability import Reliability
 from mustlink.graph import Graph
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # Of 63 fits to ten sets (mean of the likelihood; those that missed the classes left out).
-_OF_POINTS, _OF_NETWORKS = Trust(0.6, 0.6), Trust(0.7, 1.8)
+_OF_POINTS, _OF_NETWORKS = MembershipExponents(0.6, 0.6), MembershipExponents(0.7, 1.8)
 _MOST = 4000  # labels, and pairs, of one part held out that are looked at
 _STIFF = 1.0  # of the penalty ‖log θ − log θ_usual‖²: as much as one label counts
 _RANGE = np.log(30.0)  # θ is at most so many times the usual
@@ -41,7 +41,7 @@ class Calibration:
     the chance that both are in one cluster, and the share that shall be.
     """
 
-    trust: Trust
+    trust: MembershipExponents
     n_labels: int = 0
     n_pairs: int = 0
     reliability: Reliability | None = None
@@ -92,14 +92,14 @@ class HeldOut:
             shares, nearness, evidence.labels[nodes], right, place[:, 0], place[:, 1], belief
         )
 
-    def loss(self, trust: Trust) -> float:
+    def loss(self, trust: MembershipExponents) -> float:
         """Minus the logarithm of the likelihood."""
         own, same = self.chances(trust)
         chance = np.where(self.right, own, 1.0 - own)
         kept = np.where(self.belief > 0, same, 1.0 - same)
         return -float(_logs(chance).sum() + np.abs(self.belief) @ _logs(kept))
 
-    def chances(self, trust: Trust) -> tuple[Floats, Floats]:
+    def chances(self, trust: MembershipExponents) -> tuple[Floats, Floats]:
         """That nodes (l,) with a label are in their cluster, and ends of pairs (m,) in one."""
         P = softened(self.shares, self.nearness, self.labels, trust)
         told = self.right.size
@@ -117,20 +117,22 @@ def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
     return Calibration(trust, n_labels, n_pairs, _reliability(usually.trust, parts, trust))
 
 
-def _likeliest(usual: Trust, parts: list[HeldOut]) -> Trust:
+def _likeliest(usual: MembershipExponents, parts: list[HeldOut]) -> MembershipExponents:
     start = np.log(np.maximum(usual, np.finfo(np.float64).tiny))
     free = np.array(usual) > 0  # what counts for nothing stays so
 
     def loss(step: Floats) -> float:
-        trust = Trust(*np.where(free, np.exp(start + step), 0.0))
+        trust = MembershipExponents(*np.where(free, np.exp(start + step), 0.0))
         return sum(part.loss(trust) for part in parts) + _STIFF * float(step @ step)
 
     bounds = [(-_RANGE, _RANGE)] * 2
     found = minimize(loss, np.zeros(2), method="Nelder-Mead", bounds=bounds)
-    return Trust(*np.where(free, np.exp(start + found.x), 0.0).tolist())
+    return MembershipExponents(*np.where(free, np.exp(start + found.x), 0.0).tolist())
 
 
-def _reliability(usual: Trust, parts: list[HeldOut], of_all: Trust) -> Reliability:
+def _reliability(
+    usual: MembershipExponents, parts: list[HeldOut], of_all: MembershipExponents
+) -> Reliability:
     """What every part says of chances by the α and β of the others, of labels or else of pairs."""
     sure, right = [], []
     by_labels = any(part.right.size for part in parts)

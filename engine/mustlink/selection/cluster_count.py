@@ -492,7 +492,7 @@ def _most_modular(
             if k in reached:
                 continue
             if reached and recorder.deadline.is_over:
-                recorder.leave_out(f"{k} clusters and others were not tried")
+                recorder.skip_for_time(f"{k} clusters and others were not tried")
                 return
             directions = transform(rows[:, :k], "sphere")
             found = kmeans(directions, k, seed, restarts=_STARTS, space=laplacian.space).labels

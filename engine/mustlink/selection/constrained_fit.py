@@ -28,7 +28,7 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.graph.structure import GraphLook
 from mustlink.operators.protocol import PlacedLaplacian
-from mustlink.selection.held_out import NONE, Choice, sampled_rows, starting_centers
+from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
 from mustlink.selection.regularization import if_of_points
 from mustlink.space import Block, Small, Space, Vector
 
@@ -178,7 +178,7 @@ class PlacedNodes:
         """Of the nodes with an edge."""
         return self.volume / self.work.look.n_linked
 
-    def enter(self, X: NDArray[Any]) -> NDArray[Any]:
+    def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows of all nodes, which are nowhere together."""
         raise NotImplementedError
 
@@ -226,7 +226,7 @@ def of_copies(graph: KnownGraph, laplacian: PlacedLaplacian) -> Vector:
     """The same in working order, (m,)."""
     if graph.weights is None:
         return all_rows(laplacian, 1.0)
-    return laplacian.enter(row_scale(graph))
+    return laplacian.to_working_order(row_scale(graph))
 
 
 def all_rows(laplacian: PlacedLaplacian, value: float) -> Vector:
@@ -247,7 +247,7 @@ def _inverse(root: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class FitSpec:
     """What was asked for: graph, K, constraints, the method's formulation, and what is left open.
 
     `placed` has the constraints of nodes as the formulation sees them. `by_criterion` chooses the
@@ -340,7 +340,7 @@ class Request:
         fit = tuple(p for p in sizes[1:] if smooth_seconds(size, p) <= share)
         if len(fit) < len(sizes) - 1:
             left = sizes[len(fit) + 1]
-            recorder.leave_out(f"subspaces of {left} and more smooth vectors are not tried")
+            recorder.skip_for_time(f"subspaces of {left} and more smooth vectors are not tried")
         return (sizes[0], *fit)
 
     @property
@@ -397,7 +397,7 @@ class Request:
         tol = _TAKEN if self.solving.tol is None else self.solving.tol
         return replace(self.solving, tol=tol)
 
-    def solved(self, choice: Choice, start: Block | None = None) -> Solution:
+    def solved(self, choice: SelectedModel, start: Block | None = None) -> Solution:
         """The vectors for one choice; sharp ones where the graph alone decides elsewhere."""
         problem = self.formulation.problem
         if choice.p is None:
@@ -405,7 +405,7 @@ class Request:
             work: Any = self.work
             found = problem.solve(choice.value, how, work.view, start)
             if found.convergence.reason == TIME_LIMIT:
-                self.recorder.leave_out(found.convergence.status)
+                self.recorder.skip_for_time(found.convergence.status)
             return found
         alone = choice.reason == NONE
         basis = self.basis(choice.p, choice.tau, sharp=alone).first(choice.p)
@@ -416,7 +416,9 @@ class Request:
         """What is clustered, of vectors."""
         return self.work.space.scaled(found.vectors, self.formulation.row_scale)
 
-    def criterion(self, choice: Choice, found: Solution, weight: float) -> tuple[bool, float]:
+    def criterion(
+        self, choice: SelectedModel, found: Solution, weight: float
+    ) -> tuple[bool, float]:
         """Whether the clusters of a choice are K, and their E (WHC11 eq. 17); a pass over W."""
         work, space, where = self.work, self.work.space, self.placed.laplacian.positions
         with self.recorder.stage("criterion E"):
@@ -429,7 +431,7 @@ class Request:
 
 
 def cluster(
-    request: Request, choice: Choice, solution: Solution, rows: Block | None = None
+    request: FitSpec, choice: SelectedModel, solution: Solution, rows: Block | None = None
 ) -> Vector:
     """Clusters (m,) in working order, -1 for rows of isolated nodes.
 
@@ -461,12 +463,12 @@ def _counted(space: Space, clusters: Vector) -> Vector:
     return space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, space.weights)
 
 
-def _split(request: Request, vector: NDArray[np.float64]) -> NDArray[np.int64]:
+def _split(request: FitSpec, vector: NDArray[np.float64]) -> NDArray[np.int64]:
     """Two sides of one vector in memory: most constraints are kept there, then NCut is least."""
     work: Any = request.work
     nodes = request.known.nodes
     position = work.laplacian.positions[nodes]
     nodes, position = nodes[position >= 0], position[position >= 0]
-    profile = cut_profile(work.graph.affinity, work.laplacian.leave(vector))
+    profile = cut_profile(work.graph.affinity, work.laplacian.from_working_order(vector))
     value = splitting_value(vector[position], nodes, request.known, profile)
     return (vector > value).astype(np.int64)

@@ -75,7 +75,7 @@ def folds_of(constraints: Constraints, seed: int) -> list[Fold]:
     return [Fold.of(*constraints.split(_HELD, rng)) for _ in range(repeats)]
 
 
-class Sample(NamedTuple):
+class ConstraintSample(NamedTuple):
     """Constrained `nodes` (s,) with an edge; working `rows` (r,) of some nodes and, last, of these.
 
     `counts` (r,) is how often they count, None: 1 each.
@@ -86,7 +86,9 @@ class Sample(NamedTuple):
     counts: NDArray[np.float64] | None
 
 
-def held_out_score(rows: Block, of: Sample, fold: Fold, k: int, way: str, seed: int) -> float:
+def held_out_score(
+    rows: Block, of: ConstraintSample, fold: Fold, k: int, way: str, seed: int
+) -> float:
     """Share of what is held out that clusters keep, of an embedding transformed for `way`.
 
     What is said of nodes without an edge, which no clusters can keep, is not counted.
@@ -111,7 +113,7 @@ def held_out_score(rows: Block, of: Sample, fold: Fold, k: int, way: str, seed: 
     return fold.share_kept(labels)
 
 
-def sampled_rows(laplacian: PlacedLaplacian, constrained: Ints, seed: int) -> Sample:
+def sampled_rows(laplacian: PlacedLaplacian, constrained: Ints, seed: int) -> ConstraintSample:
     """Constrained nodes with an edge, and working rows: a sample of all nodes, then theirs."""
     sample = np.arange(laplacian.size)
     if laplacian.size > _SAMPLE:
@@ -122,10 +124,12 @@ def sampled_rows(laplacian: PlacedLaplacian, constrained: Ints, seed: int) -> Sa
     counts, space = None, laplacian.space
     if laplacian.weights is not None:
         counts = space.take(space.column(laplacian.weights), rows)[:, 0]
-    return Sample(constrained[position >= 0], rows, counts)
+    return ConstraintSample(constrained[position >= 0], rows, counts)
 
 
-def starting_centers(rows: Block, of: Sample, constraints: Constraints, k: int, seed: int) -> Block:
+def starting_centers(
+    rows: Block, of: ConstraintSample, constraints: Constraints, k: int, seed: int
+) -> Block:
     """Centres (k, p) for k-means, of rows (r, p) of a sample of nodes.
 
     Class means where every one of k classes has a label. Otherwise the best of several runs on
@@ -149,7 +153,7 @@ def starting_centers(rows: Block, of: Sample, constraints: Constraints, k: int, 
     return best
 
 
-def seeds_of(rows: Block, of: Sample, constraints: Constraints, k: int) -> Block | None:
+def seeds_of(rows: Block, of: ConstraintSample, constraints: Constraints, k: int) -> Block | None:
     """Starting centres from labels, soft or not, where each of k classes has some: their means.
 
     `rows` are the transformed embedding of the sample's constrained nodes.
@@ -180,7 +184,7 @@ NONE = "no constraints"  # why the smoothest vectors of the graph alone are clus
 
 
 @dataclass(frozen=True)
-class Choice:
+class SelectedModel:
     """Subspace dimension p (None: the full problem), parameter, discretisation, and why.
 
     `tau` is what is added to every degree where the subspace is looked for, in units of the mean

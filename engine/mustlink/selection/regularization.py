@@ -109,7 +109,7 @@ def decided_cut(cuts: Any, asked: float | str, k: int) -> tuple[Any, Regularizat
     if instead is None:
         return cut, regular
     if recorder.deadline.is_over:
-        recorder.leave_out(f"regularization: {instead.tau:g} was not tried")
+        recorder.skip_for_time(f"regularization: {instead.tau:g} was not tried")
         return cut, regular
     other = plain if plain is not None and not instead.tau else cuts.judged(instead.tau)
     if other.sums.told <= cut.sums.told:
@@ -134,7 +134,7 @@ def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
     for number, tau in enumerate(CANDIDATES):
         if tried and recorder.deadline.is_over:
             left = len(CANDIDATES) - number
-            recorder.leave_out(f"{left} of {len(CANDIDATES)} regularisations were not tried")
+            recorder.skip_for_time(f"{left} of {len(CANDIDATES)} regularisations were not tried")
             break
         if tau or plain is None:
             sums, start = cuts.trial(tau, k, start)

@@ -22,11 +22,11 @@ from mustlink.discretize.assign import transform
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.problem import Solving
 from mustlink.errors import InfeasibleError, OutOfMemoryError
-from mustlink.selection.constrained_fit import FACTORS, USUAL, Request
+from mustlink.selection.constrained_fit import FACTORS, USUAL, FitSpec
 from mustlink.selection.held_out import (
     NONE,
-    Choice,
     Fold,
+    SelectedModel,
     can_hold_out,
     folds_of,
     held_out_score,
@@ -45,7 +45,7 @@ _LEAST_STEPS = 15  # of an eigensolver, with fewer of which a trial says nothing
 _GROSS, _GROSS_FLOOR = 2.0, 60.0  # times the clock's seconds before, beyond which it is dropped
 
 
-def resolve(request: Request) -> Choice:
+def resolve(request: FitSpec) -> SelectedModel:
     """Decide subspace, parameter and discretisation where the caller left them open."""
     choice = _resolved(request)
     if choice.reason != NONE and request.left:
@@ -55,14 +55,14 @@ def resolve(request: Request) -> Choice:
     return choice if choice.about_tau else replace(choice, about_tau=_why_one(request))
 
 
-def _resolved(request: Request) -> Choice:
+def _resolved(request: FitSpec) -> SelectedModel:
     grid, k, recorder = request.formulation.grid, request.k, request.recorder
     if request.known.is_empty or not request.formulation.problem.acts:
         recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
         if request.regularization not in ("auto", 0):
             recorder.note("regularization: not used without constraints; NCut takes it")
         way = "kmeans" if request.roundings[0] == "sign" and k > 2 else request.roundings[0]
-        return Choice(request.unconstrained, grid.smooth[-1], way, NONE)
+        return SelectedModel(request.unconstrained, grid.smooth[-1], way, NONE)
     if request.solves_exactly:
         return by_criterion(request, None, grid.exact)
     if isinstance(request.subspace, str):
@@ -86,14 +86,14 @@ def _resolved(request: Request) -> Choice:
         if not request.in_memory:
             request.left.append("the full problem")
         elif recorder.deadline.is_over:
-            recorder.leave_out("the full problem was not tried beside the smooth subspace")
+            recorder.skip_for_time("the full problem was not tried beside the smooth subspace")
         else:
             choice = _rival(request, choice)
     recorder.note(f"{choice.where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
     return choice
 
 
-def _spares_none(request: Request, taus: tuple[float, ...]) -> bool:
+def _spares_none(request: FitSpec, taus: tuple[float, ...]) -> bool:
     """Whether nothing is held out: too little is known, or closed pairs of few nodes are.
 
     To leave out a quarter of what follows from each other takes more than a quarter of what is
@@ -105,14 +105,14 @@ def _spares_none(request: Request, taus: tuple[float, ...]) -> bool:
     return few or not can_hold_out(known, k)
 
 
-def _regularizations(request: Request) -> tuple[float, ...]:
+def _regularizations(request: FitSpec) -> tuple[float, ...]:
     """What may be added to the degrees, first what the rest must beat."""
     if request.regularization != "auto":
         return (float(request.regularization),)
     return (0.0,) if reason_for_none(request.look) else (0.0, SMOOTH)
 
 
-def _why_one(request: Request) -> str:
+def _why_one(request: FitSpec) -> str:
     """Why no regularisation was tried beside the one that was taken."""
     if request.regularization != "auto":
         return "given"
@@ -121,7 +121,7 @@ def _why_one(request: Request) -> str:
     return reason_for_none(request.look) or "no constraints, or too few to hold some out"
 
 
-def _fits_whole(request: Request) -> bool:
+def _fits_whole(request: FitSpec) -> bool:
     """Whether the full problem fits into the memory; a note where it does not."""
     work: Any = request.work
     room = work.view.room
@@ -137,7 +137,7 @@ def _fits_whole(request: Request) -> bool:
     return False
 
 
-def _rival(request: Request, choice: Choice) -> Choice:
+def _rival(request: FitSpec, choice: SelectedModel) -> SelectedModel:
     """The full problem where the smooth subspace predicts badly, if it predicts better.
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
@@ -172,7 +172,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
             if solution.convergence.reason == TIME_LIMIT:
                 left = "the full problem was dropped as a rival: it takes too long"
                 over = recorder.deadline.is_over
-                (recorder.leave_out if over else recorder.note)(left)
+                (recorder.skip_for_time if over else recorder.note)(left)
                 return replace(best, scores=tuple(table), about_tau=choice.about_tau)
             sample = sampled_rows(laplacian, fold.nodes, seed)
             U = solution.vectors[sample.rows] * formulation.row_scale[sample.rows, None]
@@ -189,11 +189,11 @@ def _rival(request: Request, choice: Choice) -> Choice:
                         f"keeps {score:.1%} of held-out constraints, the best smooth subspace "
                         f"{choice.score:.1%}"
                     )
-                    best = Choice(None, value, way, reason, score)
+                    best = SelectedModel(None, value, way, reason, score)
     return replace(best, scores=tuple(table), about_tau=choice.about_tau)
 
 
-def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | None:
+def _within_share(request: FitSpec, choice: SelectedModel, n_folds: int) -> Solving | None:
     """How the rival's trials are solved, or None and a note where its share is too small for any.
 
     The share is what finding neighbours and the largest subspace took, half a minute at least.
@@ -233,7 +233,7 @@ Candidate = tuple[int | None, float]  # dimension, None: the full problem; value
 _FEW = 4  # times K: the largest subspace for constraints too few to hold some out
 
 
-def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
+def by_few(request: FitSpec, sizes: tuple[int, ...], tau: float) -> SelectedModel:
     """Too few constraints to hold some out: the largest E over small subspaces and all values.
 
     The subspaces are those of degrees with τ added.
@@ -263,8 +263,8 @@ def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
 
 
 def by_criterion(
-    request: Request, p: int | None, values: tuple[float, ...], tau: float = 0.0
-) -> Choice:
+    request: FitSpec, p: int | None, values: tuple[float, ...], tau: float = 0.0
+) -> SelectedModel:
     """The value of largest E, in the full problem for p = None, else among p directions."""
     given = request
     if p is None and not request.is_small:
@@ -273,11 +273,11 @@ def by_criterion(
 
 
 def _best_by_criterion(
-    request: Request,
+    request: FitSpec,
     candidates: Sequence[Candidate],
     tau: float,
     weight: float = 1.0,
-) -> Choice:
+) -> SelectedModel:
     """The candidate of largest E (WHC11 eq. 17); one alone needs no trial.
 
     `weight` is that of the constraints in E. Every full problem starts from the vectors of
@@ -285,18 +285,18 @@ def _best_by_criterion(
     """
     if len(candidates) == 1:
         p, value = candidates[0]
-        return Choice(p, value, request.roundings[0], "given", tau=tau)
+        return SelectedModel(p, value, request.roundings[0], "given", tau=tau)
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
     ways = request.roundings if request.k == 2 else request.roundings[:1]
-    found: list[tuple[tuple[bool, float], Choice]] = []
+    found: list[tuple[tuple[bool, float], SelectedModel]] = []
     start = None
     for number, (p, value) in enumerate(candidates):
         if found and request.recorder.deadline.is_over:
             left = len(candidates) - number
-            request.recorder.leave_out(f"{left} of {len(candidates)} candidates were not tried")
+            request.recorder.skip_for_time(f"{left} of {len(candidates)} candidates were not tried")
             break
         try:
-            trial = Choice(p, value, ways[0], "", tau=tau)
+            trial = SelectedModel(p, value, ways[0], "", tau=tau)
             solution = request.solved(trial, start)
         except InfeasibleError:
             continue
@@ -307,7 +307,7 @@ def _best_by_criterion(
             found.append((request.criterion(trial, solution, weight), trial))
     if not found:
         none = "no value tried leaves a feasible vector"
-        return Choice(candidates[0][0], -0.1, ways[0], none, tau=tau)
+        return SelectedModel(candidates[0][0], -0.1, ways[0], none, tau=tau)
     (_, score), best = max(found, key=lambda one: one[0])
     lighter = "" if weight == 1.0 else f" with constraints weighing {weight:.0%}"
     reason = f"criterion E{lighter} is {score:.3f}, the best of {len(found)} candidates"
@@ -362,7 +362,7 @@ def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def choose_smooth(request: Request, candidates: Candidates) -> Choice:
+def choose_smooth(request: FitSpec, candidates: Candidates) -> SelectedModel:
     """Choose among the candidates by held-out constraints.
 
     More than 4K directions are asked for only while more helps. Without enough constraints
@@ -375,7 +375,7 @@ def choose_smooth(request: Request, candidates: Candidates) -> Choice:
     if len(ps) > 1:
         wanted = usual_size(constraints, k, request.basis(min(ps[-1], USUAL * k), plain).values)
     first = max((p for p in ps if p <= wanted), default=ps[0])
-    given = Choice(first, candidates.values[-1], way, "given", tau=plain)
+    given = SelectedModel(first, candidates.values[-1], way, "given", tau=plain)
     if candidates.count == 1:
         return given
     if not can_hold_out(constraints, k):
@@ -392,7 +392,7 @@ def choose_smooth(request: Request, candidates: Candidates) -> Choice:
     chosen = max([chosen, *(t for t in others if t.beats(chosen, _CLEARLY))], key=_Trial.mean)
     for other in candidates.ways[1:]:
         if recorder.deadline.is_over:
-            recorder.leave_out("other ways from vectors to clusters were not tried")
+            recorder.skip_for_time("other ways from vectors to clusters were not tried")
             break
         (one,) = trials.score(chosen.p, chosen.tau, (chosen.value,), other)
         if one.mean() > chosen.mean() + _WAY_MARGIN:
@@ -404,7 +404,7 @@ def choose_smooth(request: Request, candidates: Candidates) -> Choice:
     table = tuple((t.p, t.value, t.way, t.mean(), t.tau) for t in tried)
     about = trials.about_taus() if len(trials.best) > 1 else ""
     told = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
-    return Choice(*told)
+    return SelectedModel(*told)
 
 
 def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
@@ -451,7 +451,7 @@ def _worth_more(before: float, now: float) -> bool:
 class _Trials:
     """What was tried: every candidate, and of every regularisation the best of each dimension."""
 
-    request: Request
+    request: FitSpec
     folds: list[Fold]
     tried: list[_Trial] = field(default_factory=list)
     best: dict[float, list[_Trial]] = field(default_factory=dict)
@@ -466,7 +466,7 @@ class _Trials:
         for p in ps:
             if self.tried and recorder.deadline.is_over:
                 regular = f"{tau:g} of the mean degree added, " if tau else ""
-                recorder.leave_out(
+                recorder.skip_for_time(
                     f"{regular}subspaces of {p} and more smooth vectors were not tried"
                 )
                 return

@@ -1,6 +1,6 @@
 """The verbs on data of nodes, and the space where all nodes are at home."""
 
-from mustlink.kernels.spare import reused
+from mustlink.kernels.buffer_pool import reused
 from mustlink.space.local import LocalSpace
 from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Series, Small, Space, Vector
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.kernels import blocks
 from mustlink.kernels.blocks import group_sums, hand_out, mix, normals
-from mustlink.kernels.spare import empty
+from mustlink.kernels.buffer_pool import empty
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
 
 Array = NDArray[Any]

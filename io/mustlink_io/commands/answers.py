@@ -72,10 +72,10 @@ def answer(result: str, answers: str, output: str | None, as_json: bool) -> None
       mustlink ask out.h5 -n 10 -o ask.csv
       mustlink answer out.h5 ask.csv
 
-    All that was told before still counts, but where the table says something else of a row. Told
-    is how many rows moved, and whether more answers would still change much: what the result would
-    be without a part of them. Where classes have names, an answer that is none of them becomes a
-    new class, which is told, too. What OUT.h5 says of names, pictures and columns stays.
+    Earlier answers still count, unless the table says something else of a row. The output says how
+    many rows moved, and whether more answers would still change much: what the result would be
+    without a part of them. Where classes have names, an answer that is none of them becomes a new
+    class, and the output says so. What OUT.h5 says of names, pictures and columns stays.
     """
     from mustlink_io.ui.answering import answer as compute
 

@@ -42,30 +42,34 @@ _TEXT_BYTES = 64  # of a short text in memory
 
 
 @dataclass(frozen=True)
-class Choice:
+class DataSelection:
     """What is taken of a file that named nothing, and why."""
 
     name: str
     note: str
 
 
-def default_part(file: h5py.File) -> Choice:
+def default_part(file: h5py.File) -> DataSelection:
     """Principal components if there are some, else X, else the graph.
 
     Raises InputError where there is none of them.
     """
     where = file.filename
     if store.find(file, PCA) is not None:
-        return Choice(PCA, f"{where}: {PCA} is taken, the principal components that are there")
+        return DataSelection(
+            PCA, f"{where}: {PCA} is taken, the principal components that are there"
+        )
     item = store.find(file, "/X")
     if item is None or (isinstance(item, h5py.Dataset) and item.shape in (None, ())):
         if store.find(file, NEAR) is not None:
-            return Choice(NEAR, f"{where}: {NEAR} is taken as graph; there are no points in it")
+            return DataSelection(
+                NEAR, f"{where}: {NEAR} is taken as graph; there are no points in it"
+            )
         raise InputError(
             f"{where}: neither {PCA} nor X nor {NEAR} in it; name what to cluster as "
             f"{where}:/obsm/NAME or {where}:/obsp/connectivities (it has {store.listed(file)})"
         )
-    return Choice(
+    return DataSelection(
         "/X",
         f"{where}: /X is taken as there is no {PCA}; principal components (scanpy.pp.pca) or the "
         f"graph of cells ({where}:/obsp/connectivities) often cluster better",

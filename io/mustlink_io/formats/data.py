@@ -17,7 +17,7 @@ from mustlink_io.formats import stream
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import size_checks
 from mustlink_io.hdf5.file_names import Place
-from mustlink_io.hdf5.store import StoredNames
+from mustlink_io.hdf5.store import FileNames
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PointsSpec:
     """What is to be done to points, and from how many bytes on they are left on disk.
 
     `apart` are columns of a table that are none of the points; `gaps` are kept as NaN where no step
@@ -49,7 +49,7 @@ Reopen = Callable[[bool], Any]  # whether rows are to be as the file has them
 
 def points(
     source: Any,
-    asked: Asked,
+    asked: PointsSpec,
     columns: Sequence[str],
     where: str,
     advance: stream.Advance,
@@ -92,11 +92,11 @@ def _read(rows: PreparedRows, advance: stream.Advance) -> NDArray[np.float32]:
     return found
 
 
-def _stays(shape: Sequence[int], asked: Asked) -> bool:
+def _stays(shape: Sequence[int], asked: PointsSpec) -> bool:
     return asked.lazy_above is not None and 4 * math.prod(shape) > asked.lazy_above
 
 
-def _may_stay(shape: Sequence[int], asked: Asked) -> bool:
+def _may_stay(shape: Sequence[int], asked: PointsSpec) -> bool:
     """Columns of categories become many: the shape tells only afterwards."""
     return asked.lazy_above is not None and (bool(asked.steps.one_hot) or _stays(shape, asked))
 
@@ -139,7 +139,7 @@ class Data:
     value: Any
     place: Place
     names: NodeNames | None = None
-    stored_names: StoredNames | None = None
+    stored_names: FileNames | None = None
     notes: tuple[str, ...] = ()
     image: NDArray[Any] | None = None
     doubts: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from mustlink_io.formats import (
     stream,
     tables,
 )
-from mustlink_io.formats.data import Apart, Asked, Data, Read, Reopen, Want, points
+from mustlink_io.formats.data import Apart, Data, PointsSpec, Read, Reopen, Want, points
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
@@ -158,7 +158,7 @@ def arcs(found: edges.Found) -> Read:
     return Read(*found, is_graph=True, arcs=True)
 
 
-def of_csv(place: Place, asked: Asked) -> Read:
+def of_csv(place: Place, asked: PointsSpec) -> Read:
     """Edges or points of a table in text; raises InputError."""
     words = tables.words_of(tables.first_line(place.path)[1])
     if edges.is_edge_table(words):
@@ -196,7 +196,7 @@ def _hinted(error: InputError, found: InputError, place: Place, header: list[str
     )
 
 
-def of_table(table: tables.Table, where: str, asked: Asked) -> Read:
+def of_table(table: tables.Table, where: str, asked: PointsSpec) -> Read:
     """Edges or points of a table, as its header says; raises InputError."""
     if edges.is_edge_table(table.header):
         return arcs(edges.of_table(table, where, directed=True))
@@ -236,7 +236,7 @@ def load(
     """
     place = parse(text)
     store.check_readable(place.path)
-    asked = Asked(coordinates.still_to_drop(steps, apart), lazy_above, apart, gaps)
+    asked = PointsSpec(coordinates.still_to_drop(steps, apart), lazy_above, apart, gaps)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":
@@ -249,7 +249,7 @@ def load(
     return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
 
 
-def _read(place: Place, asked: Asked, *, directed: bool) -> Read:
+def _read(place: Place, asked: PointsSpec, *, directed: bool) -> Read:
     path = place.path
     if place.suffix == ".npy":
         return Read(arrays.load_npy(path))
@@ -286,7 +286,7 @@ def _decide(
     want: Want | None,
     place: Place,
     advance: stream.Advance,
-    asked: Asked,
+    asked: PointsSpec,
     reopen: Reopen | None = None,
 ) -> Data:
     """Make a graph or points of a matrix, as wanted or as its form suggests."""
@@ -319,7 +319,7 @@ def _decide(
     )
 
 
-def _load_h5(place: Place, want: Want | None, advance: stream.Advance, asked: Asked) -> Data:
+def _load_h5(place: Place, want: Want | None, advance: stream.Advance, asked: PointsSpec) -> Data:
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
@@ -335,7 +335,7 @@ def _of_h5(
     named: Place,
     want: Want | None,
     advance: stream.Advance,
-    asked: Asked,
+    asked: PointsSpec,
 ) -> Data:
     name = str(named.part)
     if matrices.is_sparse_group(store.find(file, name)):

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.stored import FileNumbers, StoredGraph
+from mustlink.graph.disk_graph import DiskGraph, FileNumbers
 from mustlink.space.scratch_file import ScratchFile
 from mustlink_io.hdf5 import schema, store, writing
 
@@ -27,7 +27,7 @@ def stored_graph(
     folder: Any = None,
     shape: tuple[int, int] | None = None,
     info: Mapping[str, Any] | None = None,
-) -> StoredGraph:
+) -> DiskGraph:
     """The CSR group `name` of a file, checked as far as its header goes; raises InputError.
 
     `shape` is what the file says of it, `info` how the graph was made. Compressed datasets are
@@ -49,7 +49,7 @@ def stored_graph(
                 "many rows as columns"
             )
         copies, rows = _copies(path, file, base, ends.size - 1, folder)
-    graph = StoredGraph.of(ends, columns, weights, info)
+    graph = DiskGraph.of(ends, columns, weights, info)
     return replace(graph, copies=copies, rows=rows)
 
 

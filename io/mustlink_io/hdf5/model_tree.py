@@ -103,19 +103,19 @@ def _made(cls: type, fields: dict[str, Any]) -> Any:
 def read_tree(
     parent: h5py.Group,
     name: str,
-    types: Iterable[type],
+    types: Mapping[str, type],
     folder: Any = None,
     *,
     at: At = _as_it_is,
     make: Make = _made,
 ) -> Any:
-    """Read what `write_tree` wrote; of dataclasses and named tuples only those in `types`.
+    """Read what `write_tree` wrote; of dataclasses and named tuples only those in `types`, by name.
 
     `at` finds a dataset or group, `make` a record of its fields: a reader of files that may come
     from anywhere is careful there. Blocks that were on disk are again, in temporary files in
     `folder`. Raises LookupError, TypeError or ValueError for anything else.
     """
-    return _Reader({one.__name__: one for one in types}, folder, at, make).read(parent, name, 0)
+    return _Reader(types, folder, at, make).read(parent, name, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,12 +257,12 @@ def writer(tree: Any) -> Callable[[h5py.File, Mapping[int, str]], None]:
     return write
 
 
-def read(file: h5py.File, records: Iterable[type]) -> Any:
+def read(file: h5py.File, records: Mapping[str, type]) -> Any:
     """The tree in an open file, None if there is none; raises InputError."""
     if store.below(file, f"/{PLACE}") is None:
         return None
     try:
-        return read_tree(file, PLACE, records, at=_Found(), make=_make)
+        return read_tree(file, PLACE, records, at=_Parts(), make=_make)
     except InputError:
         raise
     except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -283,7 +283,7 @@ def n_bytes(group: h5py.Group) -> int:
     return found
 
 
-class _Found:
+class _Parts:
     """What is below the model, counted: groups may be in each other, and so be without end."""
 
     def __init__(self) -> None:

@@ -216,7 +216,7 @@ class Adjustment(Part):
     F: dict[str, float] = {}
 
 
-class Spread(Part):
+class Distribution(Part):
     """Of many values."""
 
     least: Number
@@ -255,8 +255,8 @@ class Graph(Part):
     n_nodes: Count
     n_rows: Count | None = None
     n_edges: Count
-    neighbours: Spread
-    degree: Spread
+    neighbours: Distribution
+    degree: Distribution
     isolated: Count
     n_components: Count
     largest_components: Counts

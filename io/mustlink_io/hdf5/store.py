@@ -367,7 +367,7 @@ def _of_texts(file: h5py.File, name: str) -> h5py.Dataset:
 _ROWS = 1 << 16
 
 
-class StoredNames:
+class FileNames:
     """The texts (n,) in `/names` of a file; slices of them are read, and none is held."""
 
     row_bytes = 64  # or so
@@ -384,12 +384,12 @@ class StoredNames:
             return text_rows(file, "/names", rows)
 
     @property
-    def texts(self) -> StoredNames:
+    def texts(self) -> FileNames:
         """Itself, where names in memory have an array."""
         return self
 
 
-def stored_names(file: h5py.File, path: Path) -> StoredNames | None:
+def stored_names(file: h5py.File, path: Path) -> FileNames | None:
     """Names that a file gives to its nodes, None for none, or 0, 1, 2 …; raises InputError."""
     if find(file, "/names") is None:
         return None
@@ -397,5 +397,5 @@ def stored_names(file: h5py.File, path: Path) -> StoredNames | None:
     for first in range(0, n, _ROWS):
         some = text_rows(file, "/names", slice(first, first + _ROWS))
         if any(text != str(first + row) for row, text in enumerate(some)):
-            return StoredNames(path, n)
+            return FileNames(path, n)
     return None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import VERSION, Notes, digest
 from mustlink.errors import InputError
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.graphs import stored_graph, write_rows
 from mustlink_io.hdf5.locks import locked
@@ -78,7 +78,9 @@ class WorkFolder:
             return None  # the HDF5 library would wait for what is being written
         try:
             with h5py.File(path, "r") as file:
-                value = model_tree.read_tree(file, "value", types, self.scratch)
+                value = model_tree.read_tree(
+                    file, "value", {one.__name__: one for one in types}, self.scratch
+                )
                 if digest(value) != store.decoded(file.attrs["digest"]):
                     raise ValueError("values and digest differ")
         except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +98,7 @@ class WorkFolder:
         path = self._path(stage, key)
         self._pending[path] = self._writer.submit(self._write, path, stage, value, seconds)
 
-    def recall_graph(self, stage: str, key: str) -> tuple[StoredGraph, Notes] | None:
+    def recall_graph(self, stage: str, key: str) -> tuple[DiskGraph, Notes] | None:
         """A graph that was kept under the key, None for none, one cut short, or a damaged one."""
         path = self._path(stage, key)
         if self.fresh or not path.exists():
@@ -126,7 +128,7 @@ class WorkFolder:
         info: Mapping[str, Any],
         rows: NDArray[np.int32],
         about: Callable[[], tuple[float, Notes] | None],
-    ) -> StoredGraph:
+    ) -> DiskGraph:
         """Write a graph, which is then read from where it is kept; raises InputError."""
         path = self._path(stage, key)
         try:

@@ -26,7 +26,7 @@ from mustlink_io.formats import results, stream
 from mustlink_io.formats.data import Apart
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import Input
-from mustlink_io.hdf5.store import StoredNames, stored_names
+from mustlink_io.hdf5.store import FileNames, stored_names
 
 
 def names_content(
@@ -191,7 +191,7 @@ class Carried:
     or again of classes, by the numbers of the answer.
     """
 
-    names: StoredNames | None = None
+    names: FileNames | None = None
     entries: Mapping[str, Any] = field(default_factory=dict)
     wanted: frozenset[str] = frozenset()
     classes: Mapping[int, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import MOST_COUNTED
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph import StoredGraph
+from mustlink.graph import DiskGraph
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.carried import of_kept, tell_lost, told_of_confidence
@@ -246,7 +246,7 @@ def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
         "finished": now(),
         "constraints": asked,
     }
-    if isinstance(graph, StoredGraph):
+    if isinstance(graph, DiskGraph):
         links = estimator._cut_on_disk.links
         return {**found, "clusters": diagnostics.clusters_of_links(links, labels)}
     return {

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import LAZY, Given, home_for
+from mustlink.context.method_cost import LAZY, FitInput, home_for
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes
 from mustlink.errors import InputError
-from mustlink.graph import StoredGraph
+from mustlink.graph import DiskGraph
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -142,7 +142,7 @@ def _stays_on_disk(data: formats.Data, memory: int | None, params: Mapping[str, 
         return False
     n, d = data.value.shape
     k = min(int(params.get("n_neighbors", _USUAL)), n - 1)
-    return home_for(memory, None, Given(n, 0, d, k, n)).name != "memory"
+    return home_for(memory, None, FitInput(n, 0, d, k, n)).name != "memory"
 
 
 def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
@@ -179,8 +179,8 @@ def _write_rows(
     `/graph/rows` tells the node of every point. Equal rows are nodes of their own; `search` is for
     `stored_knn_graph`. Raises InputError; then there is no file.
     """
-    from mustlink.graph.stored import survey
-    from mustlink.neighbors.stored_knn import stored_knn_graph
+    from mustlink.graph.disk_graph import survey
+    from mustlink.neighbors.disk_knn import stored_knn_graph
     from mustlink.space.disk import DiskSpace
 
     folder = target.parent
@@ -188,7 +188,7 @@ def _write_rows(
     def about() -> dict[str, Any]:
         return {} if data.fitted is None else {"preparation": to_json(data.fitted.to_dict())}
 
-    def write(n: int, blocks: Any, info: Mapping[str, Any], rows: Any) -> StoredGraph:
+    def write(n: int, blocks: Any, info: Mapping[str, Any], rows: Any) -> DiskGraph:
         names = None if data.names is None else data.names.texts
         plain = json.loads(to_json(info))
         write_rows(str(target), n, blocks, plain, names, rows, about)

@@ -36,7 +36,7 @@ def save_model(
     """Write a fitted estimator as `mustlink cluster` or `propagate` would, with the model.
 
     `beside` is what the file that it came from says and the estimator does not know. See
-    `mustlink.estimators.graph_estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
+    `GraphEstimator.save`; written whole or not at all. Raises InputError.
     """
     beside = Carried() if beside is None else beside
     beside.prepare(estimator)

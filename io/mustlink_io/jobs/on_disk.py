@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import StoredCost
+from mustlink.context.method_cost import DiskCost
 from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.core.check import as_points
 from mustlink.core.process_memory import size_text
@@ -27,7 +27,7 @@ from mustlink_io.formats.data import Apart
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
-from mustlink_io.hdf5.store import StoredNames, stored_names
+from mustlink_io.hdf5.store import FileNames, stored_names
 from mustlink_io.jobs.methods import (
     GRAPH_OPTIONS,
     METHODS,
@@ -223,7 +223,7 @@ def is_by_rows(job: Any) -> bool:
     return _has_rows(formats.parse(job.data))
 
 
-def home_alone(job: Any, *, is_points: bool) -> str | None:
+def in_memory_only(job: Any, *, is_points: bool) -> str | None:
     """What a job asks for that does not run on disk, as it is typed; None where all of it does.
 
     Raises InputError for parameters that make no sense anywhere.
@@ -271,11 +271,11 @@ def _typed(name: str, value: Any) -> str:
     return flag(name) if value is True else f"{flag(name)} {value}"
 
 
-def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
+def cost_on_disk(job: Any, n: int, nnz: int) -> DiskCost:
     """What it takes of a graph of n nodes and nnz weights."""
     if job.methods is PROPAGATORS:
-        return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
-    found: StoredCost = job.estimator().cost_of_clusters(job.n_clusters, n, nnz)
+        return DiskCost.of_labels(n, nnz, job.stated_cost().columns)
+    found: DiskCost = job.estimator().cost_of_clusters(job.n_clusters, n, nnz)
     return found
 
 
@@ -322,7 +322,7 @@ def load(job: Any) -> formats.Data:
     return replace(found, stored_names=names)
 
 
-def _looked_up(job: Any, names: StoredNames, place: formats.Place) -> NodeNames | None:
+def _looked_up(job: Any, names: FileNames, place: formats.Place) -> NodeNames | None:
     """The names in memory, where labels or constraints may be of nodes by name; InputError."""
     told = [text for role, text in job.inputs.items() if role in _TOLD]
     if all(formats.parse(text).suffix == ".npy" for text in told):

@@ -16,10 +16,10 @@ from mustlink.context.method_cost import (
     RESERVE,
     SPREAD_DENSE_BELOW,
     Cost,
-    Given,
+    DiskCost,
+    FitInput,
     Home,
     Size,
-    StoredCost,
     full_problem,
     home_for,
     rank_stages,
@@ -42,7 +42,7 @@ from mustlink_io.jobs.on_disk import (
     Probe,
     Shape,
     cost_on_disk,
-    home_alone,
+    in_memory_only,
     is_by_rows,
     probe_of,
     refuse_large_text,
@@ -238,23 +238,23 @@ class _Asked:
         return int(self.seen.symmetric * self.shape.n * self.k)
 
     @property
-    def given(self) -> Given:
+    def given(self) -> FitInput:
         """What is solved: of directed graphs every node twice, of several at most all entries."""
         job, shape = self.job, self.shape
         others = sum(shape_of(text, want="graph").nnz for text in job.views)
         beside = job.beside(shape.n)
         if not self.is_points:
             often = 2 if job.doubles else 1
-            return Given(often * shape.n, often * shape.nnz + others, beside=beside)
+            return FitInput(often * shape.n, often * shape.nnz + others, beside=beside)
         n = shape.n if self.seen.distinct is None or job.views else self.seen.distinct
-        return Given(n, shape.nnz + others, shape.d, self.k, shape.n, beside=beside)
+        return FitInput(n, shape.nnz + others, shape.d, self.k, shape.n, beside=beside)
 
     @property
     def home(self) -> Home:
         """Where it runs; raises InputError where it does not."""
         job, memory = self.job, self.job.memory
         by_rows = self.is_points or is_by_rows(job)
-        alone = home_alone(job, is_points=self.is_points) if by_rows else None
+        alone = in_memory_only(job, is_points=self.is_points) if by_rows else None
         stored = None
         if by_rows and alone is None:
             stored = cost_on_disk(job, self.shape.n, self.entries)
@@ -401,7 +401,7 @@ class _Asked:
     def on_disk(self, where: Home) -> Plan:
         """The plan where the graph, given or of points, and vectors are on disk."""
         job, shape, nnz, memory = self.job, self.shape, self.entries, self.job.memory
-        cost: StoredCost = cost_on_disk(job, shape.n, nnz)
+        cost: DiskCost = cost_on_disk(job, shape.n, nnz)
         changes = ["graph and vectors stay on disk and are read by blocks of rows"]
         of_labels, is_cut = job.methods is PROPAGATORS, job.method == "ncut"
         kept = 4 * shape.n * cost.columns if is_cut and not of_labels else 0  # for another run
@@ -430,7 +430,7 @@ class _Asked:
         told = tuple(stages), tuple(changes), memory, where.least, job.method
         return Plan(*told, on_disk=not self.is_points, lazy=where.lazy)
 
-    def _solving_there(self, cost: StoredCost, kept: int) -> list[StagePlan]:
+    def _solving_there(self, cost: DiskCost, kept: int) -> list[StagePlan]:
         """The stages after the graph, on disk; `kept` are bytes on disk beside the input."""
         job, n, nnz, memory = self.job, cost.n, cost.nnz, self.job.memory
         peaks, (entries, vectors) = cost.stages(memory), cost.scratch
@@ -560,7 +560,7 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
 
 def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
     """How many vectors are found on ranks, and bytes of a number."""
-    from mustlink.eigen.nested_iteration import guard
+    from mustlink.eigen.nested_iteration import n_guard_vectors
     from mustlink.eigen.plain_solve import default_tolerance
 
     wanted = job.n_clusters
@@ -568,4 +568,4 @@ def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
         given = job.params.get("subspace", _SMOOTH * wanted)
         wanted = _SMOOTH * wanted if isinstance(given, str) else as_integer(given, "subspace", 1)
     tol = job.params.get("tol") or default_tolerance(n)
-    return wanted + guard(wanted), 4 if tol >= _SINGLE else 8
+    return wanted + n_guard_vectors(wanted), 4 if tol >= _SINGLE else 8

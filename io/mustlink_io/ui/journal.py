@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import digest
 from mustlink.errors import InputError
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 
 _FORMAT = "mustlink answers 1"
 _LARGEST = 1 << 30  # bytes of a journal that is read
@@ -84,7 +84,7 @@ class Journal:
         disk O(n): there the numbers of neighbours tell graphs apart.
         """
         path, graph = target.with_name(f"{target.name}.answers"), estimator.graph_
-        known = digest(graph.ends if isinstance(graph, StoredGraph) else graph.affinity)
+        known = digest(graph.ends if isinstance(graph, DiskGraph) else graph.affinity)
         return cls(path, target.name, int(estimator.labels_.size), known)
 
     def read(self) -> list[Answer]:

@@ -27,7 +27,7 @@ PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", 
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class ShownRows:
     """A dataset of an HDF5 file whose values were verified: each row is read when it is shown."""
 
     path: Path

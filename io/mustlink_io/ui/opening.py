@@ -22,7 +22,7 @@ from mustlink_io.jobs.carried import Carried, fingerprint
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import as_given, flat
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.node_view import Show, StoredRows, of_array, of_folder, of_rows
+from mustlink_io.ui.node_view import Show, ShownRows, of_array, of_folder, of_rows
 from mustlink_io.ui.parts import Page, panel
 from mustlink_io.ui.picture_view import PictureSession
 
@@ -152,7 +152,7 @@ def shown(text: str, n: int) -> Show:
             found: Any = store.dataset(file, place.part)
             if found.dtype.kind in "OS":
                 store.look_at_texts(file, place.part)
-            stored = StoredRows(place.path, place.part, found.shape, found.dtype)
+            stored = ShownRows(place.path, place.part, found.shape, found.dtype)
             return of_array(stored, n, text)
     if place.suffix == ".npy":
         return of_array(arrays.load_npy(place.path), n, text)

@@ -9,12 +9,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import planted_graph, random_graph
-from mustlink.context.method_cost import Given
+from mustlink.context.method_cost import FitInput
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.graph.stored import block_of_rows
-from mustlink.linear.multigrid import stored_grids
+from mustlink.graph.disk_graph import block_of_rows
+from mustlink.linear.multigrid import disk_grids as stored_grids
 from mustlink.space import disk
 from mustlink.space.disk import DiskSpace
 from on_disk import stored
@@ -154,7 +154,7 @@ def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
 def test_when_a_graph_stays_on_disk(rng):
     graph = stored(random_graph(rng, 80))
     made = ml.NCut(2, affinity="precomputed")
-    least = Given(80, graph.n_entries).at_home(made.cost())
+    least = FitInput(80, graph.n_entries).at_home(made.cost())
     assert not made._stays_on_disk(graph)
     assert not made.set_params(memory=least)._stays_on_disk(graph)
     assert made.set_params(memory=least - 1)._stays_on_disk(graph)

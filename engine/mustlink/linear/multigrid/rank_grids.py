@@ -29,8 +29,8 @@ from mustlink.linear.multigrid.hierarchy import (
     coarsened,
     grids_below,
 )
-from mustlink.operators.divided_laplacian import DividedLaplacian
-from mustlink.operators.sparse_operator import DividedMatrix, SparseOperator
+from mustlink.operators.rank_laplacian import RankLaplacian
+from mustlink.operators.sparse_operator import RankMatrix, SparseOperator
 from mustlink.space import LocalSpace
 from mustlink.space.ranks import Halo, RankSpace
 
@@ -121,7 +121,7 @@ class Aggregates:
 
 
 def aggregates(
-    matrix: DividedMatrix, share: float, kept: NDArray[np.bool_] | None = None
+    matrix: RankMatrix, share: float, kept: NDArray[np.bool_] | None = None
 ) -> Aggregates:
     """Aggregate the nodes along links of `share` of the strongest and more.
 
@@ -159,14 +159,14 @@ def aggregates(
 
 
 def between(
-    matrix: DividedMatrix,
+    matrix: RankMatrix,
     found: Aggregates,
     weight: NDArray[np.float64],
     vector: NDArray[np.float64],
     ground: NDArray[np.float64] | None = None,
     *,
     factor: float = -1.0,
-) -> DividedMatrix:
+) -> RankMatrix:
     """PᵀAP (count, count) with null vector `vector` (own,).
 
     A is `factor`·matrix off the diagonal, `weight` (n_local,) are P's. With a `ground` (own,) A
@@ -174,7 +174,7 @@ def between(
     diagonal follows from the rest: nothing is lost by a difference.
     """
     space = found.beyond.space
-    off = DividedMatrix.of_rows(space, _links(matrix, found, weight, -factor))
+    off = RankMatrix.of_rows(space, _links(matrix, found, weight, -factor))
     local = off.local
     rows = np.repeat(np.arange(space.held), np.diff(local.indptr))
     inside = local.indices == rows
@@ -188,7 +188,7 @@ def between(
 
 
 def _links(
-    matrix: DividedMatrix, found: Aggregates, weight: NDArray[np.float64], sign: float
+    matrix: RankMatrix, found: Aggregates, weight: NDArray[np.float64], sign: float
 ) -> sp.csr_matrix:
     """Own rows (own, count) of what links aggregates, 1/unit on the diagonal; columns rising."""
     groups = matrix.halo.beside(found.group)
@@ -224,7 +224,7 @@ def _links(
 
 
 @dataclass(frozen=True, eq=False)
-class DividedCoarser(Coarser):
+class RankCoarser(Coarser):
     """The way from a divided grid: P's own rows, and its columns that are owned here, as R.
 
     `found` are the aggregates. Of a coarser grid that is divided, too, `halo` has those of own
@@ -270,7 +270,7 @@ class DividedCoarser(Coarser):
         return super().up(self.found.space.ranks.told(X) if self.halo is None else X)
 
 
-def divided_hierarchy(laplacian: DividedLaplacian, least: int | None = None) -> Hierarchy | None:
+def divided_hierarchy(laplacian: RankLaplacian, least: int | None = None) -> Hierarchy | None:
     """Aggregates of the nodes over all ranks, grid by grid; None where none are coarser.
 
     Grids of fewer than `least` nodes, DIVIDED by default, are made and held by every rank. Cost:
@@ -279,7 +279,7 @@ def divided_hierarchy(laplacian: DividedLaplacian, least: int | None = None) -> 
     most = DIVIDED if least is None else least
 
     def coarser(A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any) -> Any:
-        if isinstance(A, DividedMatrix):
+        if isinstance(A, RankMatrix):
             return _divided(A, vector, ground, finest, dtype, most)
         return coarsened(A, vector, ground, finest, dtype)
 
@@ -288,7 +288,7 @@ def divided_hierarchy(laplacian: DividedLaplacian, least: int | None = None) -> 
 
 
 def _divided(
-    A: DividedMatrix, vector: Array, ground: Any, finest: bool, dtype: Any, least: int
+    A: RankMatrix, vector: Array, ground: Any, finest: bool, dtype: Any, least: int
 ) -> Step | None:
     """The step from a divided grid; the finest has no other use than to find together."""
     kept = vector > 0 if finest and ground is not None else None
@@ -303,7 +303,7 @@ def _divided(
         A, found, weight, coarse, ground, factor=-1.0 if finest else 1.0
     )
     divided = found.count >= least
-    way = DividedCoarser.along(found, weight, dtype, divided=divided)
+    way = RankCoarser.along(found, weight, dtype, divided=divided)
     if not divided:
         coarse, matrix = A.space.ranks.joined(coarse), SparseOperator(matrix.whole())
     return Step(way, matrix, coarse, ground)

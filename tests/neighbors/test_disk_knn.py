@@ -13,11 +13,12 @@ from numpy.testing import assert_array_equal
 
 from mustlink.context.neighbor_cost import Plan, cell_layout, stored_knn_plan
 from mustlink.errors import InputError
-from mustlink.neighbors import knn_graph, stored_knn
+from mustlink.neighbors import disk_knn as stored_knn
+from mustlink.neighbors import knn_graph
 from mustlink.neighbors.cell_search import cell_lists, search_cells
+from mustlink.neighbors.disk_knn import stored_knn_graph
 from mustlink.neighbors.exact import exact_neighbours
 from mustlink.neighbors.points_by_rows import prepare
-from mustlink.neighbors.stored_knn import stored_knn_graph
 
 seeds = st.integers(0, 10**6)
 
@@ -184,7 +185,7 @@ def test_nothing_is_left_of_a_search_that_was_interrupted(small_blocks, tmp_path
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stored_knn.StoredAffinity, "survey", interrupted)
+    monkeypatch.setattr(stored_knn.DiskAffinity, "survey", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stored_knn_graph(np.random.default_rng(0).standard_normal((900, 3)), 5, scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []

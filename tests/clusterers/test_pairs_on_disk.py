@@ -10,7 +10,7 @@ from cases import planted_graph
 from mustlink.constraints import Constraints
 from mustlink.context.workspace import Workspace
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
@@ -125,7 +125,7 @@ def test_a_map_of_rows_in_memory_and_on_disk(planted, tmp_path):
     """Some edges go, the others are halved; a node loses all of its own."""
     W = planted[0]
     memory = MemoryWork(Workspace(ml.Graph.from_affinity(W)))
-    disk = StoredWork(stored(W, 900), 2, folder=tmp_path)
+    disk = DiskWork(stored(W, 900), 2, folder=tmp_path)
 
     def fewer(name):
         """A map of rows, of which `name` (n,) are the graph's numbers."""

@@ -12,7 +12,7 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.solver import BasisKey
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
-from mustlink.graph.stored import StoredGraph
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.space import disk
 from on_disk import stored
 
@@ -63,7 +63,7 @@ def test_the_same_as_in_memory_with_the_same_subspace(rng, method, which):
         how["beta"] = -1.0
     here = made(method, 3, **how).fit(sp.csr_matrix(W), y)
     there = made(method, 3, **how).fit(stored(W, 500), y)
-    assert isinstance(there.graph_, StoredGraph)
+    assert isinstance(there.graph_, DiskGraph)
     np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-4, atol=1e-6)
     rows = there.embedding_[:]
     assert oracles.angle(here.embedding_, rows) < 1e-3

@@ -22,19 +22,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mustlink.graph.disk_graph import DiskGraph, RowBlock
 from mustlink.graph.row_buckets import RowBuckets
-from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.graph.structure import component_labels
 from mustlink.kernels import aggregated_matrix as aggregates
 from mustlink.kernels.aggregated_matrix import heaviest_links
+from mustlink.kernels.disk_rows import advance, relax
 from mustlink.kernels.spmm import scaled
-from mustlink.kernels.stored_rows import advance, relax
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy, coarse_grids, inverse_diagonal
+from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
-from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block, LocalSpace
 from mustlink.space.disk import DiskBlock, DiskSpace
 
@@ -47,23 +47,23 @@ Advance = Callable[[float], None]
 Single = NDArray[np.float32]
 
 
-class StoredGrids(Hierarchy):
-    """The grids of a Laplacian on disk, the finest of which is a `StoredGrid`."""
+class DiskGrids(Hierarchy):
+    """The grids of a Laplacian on disk, the finest of which is a `DiskGrid`."""
 
     @property
-    def laplacian(self) -> StoredLaplacian:
+    def laplacian(self) -> DiskLaplacian:
         """Whose grids they are, on as many columns as there is room for."""
-        found: StoredLaplacian = self.levels[0].laplacian
+        found: DiskLaplacian = self.levels[0].laplacian
         return found
 
-    def within(self, room: int) -> StoredGrids:
+    def within(self, room: int) -> DiskGrids:
         """The same with so many bytes for columns in memory."""
         first = replace(self.levels[0], laplacian=replace(self.laplacian, room=room))
-        return StoredGrids((first, *self.levels[1:]))
+        return DiskGrids((first, *self.levels[1:]))
 
 
 @dataclass(frozen=True, eq=False)
-class StoredGrid:
+class DiskGrid:
     """The finest grid on columns x = T^-½v in memory: A = I − T⁻¹W, Pᵀ and P scaled likewise.
 
     It is its own way to the next grid.
@@ -72,7 +72,7 @@ class StoredGrid:
     `sizes` are the lengths of the aggregates' parts of T^½1, `coarser` is A of the next grid.
     """
 
-    laplacian: StoredLaplacian
+    laplacian: DiskLaplacian
     group: DiskBlock
     share: DiskBlock
     sizes: NDArray[np.float64]
@@ -83,7 +83,7 @@ class StoredGrid:
     everywhere = True
 
     @property
-    def way(self) -> StoredGrid:
+    def way(self) -> DiskGrid:
         """See `Grid`."""
         return self
 
@@ -171,12 +171,12 @@ class StoredGrid:
 
 
 def stored_grids(
-    laplacian: StoredLaplacian, advance: Advance = lambda _: None, most: int | None = None
-) -> StoredGrids | None:
+    laplacian: DiskLaplacian, advance: Advance = lambda _: None, most: int | None = None
+) -> DiskGrids | None:
     """Aggregate nodes in their order until about 200 are left; None where few find together.
 
     Of the links between aggregates the heaviest are kept, `most` or a tenth of the graph's weights
-    (`Links`); None also where that leaves an aggregate next to nothing.
+    (`AggregateLinks`); None also where that leaves an aggregate next to nothing.
 
     Five passes over the graph. Memory: 12 bytes a node, and the graph of the aggregates.
     """
@@ -187,7 +187,7 @@ def stored_grids(
     held, count = found
     wanted = max(int(_WIDE * graph.n_entries), _FEW)
     most = wanted if most is None else min(wanted, most)
-    links = Links(graph, held, count, most)
+    links = AggregateLinks(graph, held, count, most)
     weights = links.weights(space, lambda part: advance(0.7 + 0.3 * part))
     if weights is None:
         return None
@@ -210,11 +210,11 @@ def stored_grids(
     weights.data = scaled(weights, 1.0 / root)
     A = SparseOperator(sp.csr_matrix(sp.identity(count, format="csr") - weights))
     del weights  # as large as the graph itself, where aggregates have many neighbours
-    fine = StoredGrid(laplacian, group, share, root, A)
-    return StoredGrids((fine, *coarse_grids(A, root)))
+    fine = DiskGrid(laplacian, group, share, root, A)
+    return DiskGrids((fine, *coarse_grids(A, root)))
 
 
-def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.int32], int] | None:
+def _groups(laplacian: DiskLaplacian, advance: Advance) -> tuple[NDArray[np.int32], int] | None:
     """Aggregate of every node (n,), negative for isolated ones, and how many there are."""
     graph, n = laplacian.graph, laplacian.size
     scale, most = np.empty(n, dtype=np.float32), np.zeros(n, dtype=np.float32)
@@ -241,10 +241,10 @@ def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.in
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class AggregateLinks:
     """Links between `count` aggregates, `group` (n,) telling those of the nodes; `most` at most."""
 
-    graph: StoredGraph
+    graph: DiskGraph
     group: NDArray[np.int32]
     count: int
     most: int

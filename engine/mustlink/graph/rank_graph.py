@@ -25,7 +25,7 @@ Rows = Callable[[int, int], sp.csr_matrix]  # first, end -> these rows (end − 
 
 
 @dataclass(eq=False)
-class DividedRows:
+class RankGraph:
     """Own rows of W among the m nodes with edges, in working order, and what they are called.
 
     `nodes` (m,) are their numbers in the graph, of `n_nodes`; the same on all ranks. The rows are
@@ -45,7 +45,7 @@ class DividedRows:
         return found
 
 
-def divided_rows(read: Rows, n_nodes: int, ranks: Ranks) -> DividedRows:
+def divided_rows(read: Rows, n_nodes: int, ranks: Ranks) -> RankGraph:
     """Read, check and deal out the rows of a symmetric non-negative W (n, n); InputError.
 
     Cost: one reading of the file by all together, one of its pattern by one of them, which holds
@@ -68,10 +68,10 @@ def divided_rows(read: Rows, n_nodes: int, ranks: Ranks) -> DividedRows:
     held = [W]
     del W  # it goes as soon as its rows are on their way
     rows = _dealt(held.pop(), place[first:end], place, division, ranks)
-    return DividedRows(ranks, division, nodes, n_nodes, rows)
+    return RankGraph(ranks, division, nodes, n_nodes, rows)
 
 
-def redivided(W: sp.csr_matrix, filled: NDArray[np.bool_], had: DividedRows) -> DividedRows:
+def redivided(W: sp.csr_matrix, filled: NDArray[np.bool_], had: RankGraph) -> RankGraph:
     """Other weights W (n_local, m) of the nodes of `had`: those that are `filled` (m,), dealt anew.
 
     The others have no entry.
@@ -82,7 +82,7 @@ def redivided(W: sp.csr_matrix, filled: NDArray[np.bool_], had: DividedRows) -> 
     division = Division(int(kept.size), ranks.count)
     first, end = had.division.bounds[ranks.own : ranks.own + 2]
     rows = _dealt(W, place[first:end], place, division, ranks)
-    return DividedRows(ranks, division, had.nodes[kept], had.n_nodes, rows)
+    return RankGraph(ranks, division, had.nodes[kept], had.n_nodes, rows)
 
 
 def _check(W: sp.csr_matrix, first: int, ranks: Ranks) -> None:

@@ -15,7 +15,7 @@ from mustlink.graph.structure import component_labels
 from mustlink.kernels.spmm import scaled
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.operators.sparse_operator import DividedMatrix
+from mustlink.operators.sparse_operator import RankMatrix
 from mustlink.space import Dots, GroupSums
 from mustlink.space.ranks import Halo, RankSpace
 
@@ -23,10 +23,10 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class DividedLaplacian(GroundedLaplacian):
+class RankLaplacian(GroundedLaplacian):
     """L̄ = I − S, S = D^-½WD^-½ divided among ranks, without isolated nodes; see `Laplacian`.
 
-    S (n_local, n_local + h) are own rows, see `DividedMatrix`; vectors are of own nodes. `volume`
+    S (n_local, n_local + h) are own rows, see `RankMatrix`; vectors are of own nodes. `volume`
     is the sum of all degrees.
     """
 
@@ -37,13 +37,13 @@ class DividedLaplacian(GroundedLaplacian):
     @classmethod
     def of_weights(
         cls, space: RankSpace, rows: sp.csr_matrix, numbers: NDArray[np.integer[Any]]
-    ) -> DividedLaplacian:
+    ) -> RankLaplacian:
         """From own rows (n_local, n) of W, each with an entry, columns rising; rows are used up.
 
         `numbers` (n,) are those of all working nodes in the graph.
         Cost: two exchanges of halos, and the links between parts of ranks on all of them.
         """
-        W = DividedMatrix.of_rows(space, rows)
+        W = RankMatrix.of_rows(space, rows)
         degrees = np.add.reduceat(W.local.data, W.local.indptr[:-1], dtype=np.float64)
         root = np.sqrt(degrees)
         scale = 1.0 / W.beside(root)
@@ -78,9 +78,9 @@ class DividedLaplacian(GroundedLaplacian):
         return self.halo.beside(X)
 
     @cached_property
-    def matrix(self) -> DividedMatrix:
+    def matrix(self) -> RankMatrix:
         """S as an operator."""
-        return DividedMatrix(self.S, self.halo)
+        return RankMatrix(self.S, self.halo)
 
     def three_terms(
         self, V: Array, old: Array, weights: tuple[float, float, float], out: Array
@@ -97,7 +97,7 @@ class DividedLaplacian(GroundedLaplacian):
 
 
 def components(
-    matrix: DividedMatrix, numbers: NDArray[np.integer[Any]]
+    matrix: RankMatrix, numbers: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int32], int]:
     """Component of own nodes (n_local,), as at home 0 the largest, and how many there are.
 

@@ -28,7 +28,7 @@ def _no_pairs() -> Ints:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Given:
+class ConstraintData:
     """Statements on n nodes: what says nothing is None, or has no rows.
 
     `pairs` (m, 2) int64 and `belief` (m,) with repetitions, `labels` (n,) int64 with -1 for
@@ -145,11 +145,15 @@ class Given:
         return labelled, within, labelled * (labelled - 1) // 2 - within
 
     @property
-    def statements(self) -> Given:
+    def statements(self) -> ConstraintData:
         """These alone, without what was made of them."""
-        return Given(**{one.name: getattr(self, one.name) for one in fields(Given)})
+        return ConstraintData(
+            **{one.name: getattr(self, one.name) for one in fields(ConstraintData)}
+        )
 
-    def divided(self, fraction: float, rng: np.random.Generator) -> tuple[Given, Given]:
+    def divided(
+        self, fraction: float, rng: np.random.Generator
+    ) -> tuple[ConstraintData, ConstraintData]:
         """All but about a `fraction`, and that, see `Constraints.split`."""
         if not 0 < fraction < 1:
             raise InputError(f"constraints: fraction is {fraction}; give a share between 0 and 1")
@@ -173,14 +177,14 @@ class Given:
             held["soft_labels"] = self.soft_labels.only(out)
         if self.soft is not None:
             kept["soft"], held["soft"] = split_entries(self.soft, fraction, rng)
-        return replace(self.statements, **kept), Given(**held)
+        return replace(self.statements, **kept), ConstraintData(**held)
 
-    def among(self, nodes: Any) -> Given:
+    def among(self, nodes: Any) -> ConstraintData:
         """What was said of some of the nodes, numbers or a mask, among themselves; InputError."""
         chosen, place = check_nodes(nodes, self.n_nodes)
         ends = place[self.pairs]
         inside = (ends >= 0).all(axis=1)
-        return Given(
+        return ConstraintData(
             n_nodes=chosen.size,
             pairs=ends[inside],
             belief=self.belief[inside],
@@ -191,7 +195,7 @@ class Given:
             soft_labels=None if self.soft_labels is None else self.soft_labels.at(chosen),
         )
 
-    def weighed(self, must: float, cannot: float, labels: float, graph: float) -> Given:
+    def weighed(self, must: float, cannot: float, labels: float, graph: float) -> ConstraintData:
         """Every belief times the weights of its sign and its kind, see `Constraints.weighted`."""
         by = np.where(self.belief > 0, must, cannot)
         left, soft = by > 0, self.soft
@@ -208,7 +212,7 @@ class Given:
             label_weights=(within * labels * must, between * labels * cannot),
         )
 
-    def joined(self, other: Given) -> Given:
+    def joined(self, other: ConstraintData) -> ConstraintData:
         """Both together: pairs and labels are merged, matrices are added."""
         labels, soft, weights = self.labels, self.soft, self.label_weights
         believed = self.soft_labels
@@ -228,7 +232,7 @@ class Given:
         if other.soft is not None:
             soft = other.soft if soft is None else (soft + other.soft).tocsr()
         graphs = all(one.soft is None or one.soft_kind == "graph" for one in (self, other))
-        return Given(
+        return ConstraintData(
             n_nodes=self.n_nodes,
             pairs=np.concatenate([self.pairs, other.pairs]),
             belief=np.concatenate([self.belief, other.belief]),

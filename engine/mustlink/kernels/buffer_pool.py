@@ -20,26 +20,26 @@ _LEAST = 1 << 22  # bytes: less comes from memory that the process has already
 
 
 @dataclass
-class _Spare:
+class _Pool:
     """What is to be had, and whether what comes back is wanted."""
 
     memory: list[NDArray[np.uint8]] = field(default_factory=list)
     is_open: bool = True
 
 
-class _Lent:
+class _Buffer:
     """The base of an array: when the last view of it goes, its memory is spare again."""
 
-    def __init__(self, memory: NDArray[np.uint8], spare: _Spare) -> None:
-        self.memory, self.spare = memory, spare
+    def __init__(self, memory: NDArray[np.uint8], pool: _Pool) -> None:
+        self.memory, self.pool = memory, pool
         self.__array_interface__ = memory.__array_interface__
 
     def __del__(self) -> None:
-        if self.spare.is_open:
-            self.spare.memory.append(self.memory)
+        if self.pool.is_open:
+            self.pool.memory.append(self.memory)
 
 
-_now: ContextVar[_Spare | None] = ContextVar("spare memory", default=None)
+_now: ContextVar[_Pool | None] = ContextVar("spare memory", default=None)
 
 
 @contextmanager
@@ -48,25 +48,25 @@ def reused() -> Iterator[None]:
     if _now.get() is not None:
         yield
         return
-    spare = _Spare()
-    token = _now.set(spare)
+    pool = _Pool()
+    token = _now.set(pool)
     try:
         yield
     finally:
         _now.reset(token)
-        spare.is_open = False
-        spare.memory.clear()
+        pool.is_open = False
+        pool.memory.clear()
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """As `np.empty`, by rows."""
-    spare, size = _now.get(), int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if spare is None or size < _LEAST:
+    pool, size = _now.get(), int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if pool is None or size < _LEAST:
         return np.empty(shape, dtype=dtype)
-    fitting = [k for k, memory in enumerate(spare.memory) if memory.size >= size]
+    fitting = [k for k, memory in enumerate(pool.memory) if memory.size >= size]
     if fitting:
-        memory = spare.memory.pop(min(fitting, key=lambda k: spare.memory[k].size))
+        memory = pool.memory.pop(min(fitting, key=lambda k: pool.memory[k].size))
     else:
-        spare.memory.clear()  # too small: would be held beside what is in use
+        pool.memory.clear()  # too small: would be held beside what is in use
         memory = np.empty(size, dtype=np.uint8)
-    return np.asarray(_Lent(memory, spare))[:size].view(dtype).reshape(shape)
+    return np.asarray(_Buffer(memory, pool))[:size].view(dtype).reshape(shape)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.stored import RowBlock, StoredGraph, Survey
-from mustlink.kernels.stored_rows import advance
+from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock
+from mustlink.kernels.disk_rows import advance
 from mustlink.operators.grounded_laplacian import grounded_degrees
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Small, Vector
@@ -29,7 +29,7 @@ _HELD = 2  # blocks in memory of a recurrence
 
 
 @dataclass(frozen=True, eq=False)
-class StoredLaplacian:
+class DiskLaplacian:
     """L̄ = I − T^-½WT^-½ of all n nodes of a graph on disk, isolated ones being 0 in every block.
 
     `inverse` (n,) is T⁻¹ and 0 for isolated nodes, `root_degree` T^½; T are the degrees. `room` are
@@ -37,7 +37,7 @@ class StoredLaplacian:
     same. `ground` (n,) is by how much T exceeds the degrees of a `grounded` one.
     """
 
-    graph: StoredGraph
+    graph: DiskGraph
     space: DiskSpace
     inverse: DiskBlock
     root_degree: DiskBlock
@@ -51,7 +51,7 @@ class StoredLaplacian:
     dtype = np.dtype(np.float32)
 
     @classmethod
-    def of(cls, graph: StoredGraph, seen: Survey, room: int) -> StoredLaplacian:
+    def of(cls, graph: DiskGraph, seen: GraphSurvey, room: int) -> DiskLaplacian:
         """From what a pass over the graph told."""
         space = seen.space
         root = space.rowwise(np.sqrt, seen.degrees)
@@ -60,7 +60,7 @@ class StoredLaplacian:
         given = graph, space, inverse, root, null, seen.volume, room, seen.loops
         return cls(*given)
 
-    def grounded(self, ground: Vector, kept: Vector) -> StoredLaplacian:
+    def grounded(self, ground: Vector, kept: Vector) -> DiskLaplacian:
         """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n,), see `grounded_degrees`."""
         root, total, _ = grounded_degrees(self, ground, kept)
         inverse = self.space.rowwise(lambda r: _inverse(r**2), root)
@@ -170,7 +170,7 @@ def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
 
 
-def _null(seen: Survey, root: DiskBlock) -> NullSpace:
+def _null(seen: GraphSurvey, root: DiskBlock) -> NullSpace:
     """Null vectors D^½1_c/√vol_c of the components."""
     space, component = seen.space, seen.component
     if component is None:

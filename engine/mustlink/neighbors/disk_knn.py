@@ -15,21 +15,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import Cost, Given, StoredCost, home_for
+from mustlink.context.method_cost import Cost, DiskCost, FitInput, home_for
 from mustlink.context.neighbor_cost import stored_knn_plan
-from mustlink.context.stage_cache import Shelf, Write
+from mustlink.context.stage_cache import StageCache, Write
 from mustlink.core.check import as_integer, as_points
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.process_memory import give_back
+from mustlink.graph.disk_graph import DiskGraph, RowBlock
 from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
-from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, weigh
 from mustlink.kernels import symmetric_lists as kernels
 from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.cell_search import CellLists, search_cells
-from mustlink.neighbors.knn import Asked
+from mustlink.neighbors.knn import GraphSpec
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows, prepare
 from mustlink.neighbors.search import (
     in_time,
@@ -45,13 +45,13 @@ Advance = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
-class StoredNeighbours:
+class DiskNeighbors:
     """A graph on disk whose rows lie cell by cell, so that most entries lie near the diagonal.
 
     `order` (n,) is the row of the points that each row of the graph is.
     """
 
-    graph: StoredGraph
+    graph: DiskGraph
     order: NDArray[np.int32]
 
 
@@ -70,7 +70,7 @@ def stored_knn_graph(
     memory: int | str | None = None,
     scratch: Any = None,
     write: Write | None = None,
-) -> StoredNeighbours:
+) -> DiskNeighbors:
     """The graph of `knn_graph` by blocks: W = (A + Aᵀ)/2, (n, n), in single precision on disk.
 
     Points (n, d) are an array, or anything with a shape and blocks of rows [a:b]. They are written
@@ -93,7 +93,7 @@ def stored_knn_graph(
     for each neighbour in another block.
     """
     recorder = recorded(observer)
-    asked = Asked.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    asked = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
     with recorder.stage("checking points") as advance:
         rows = prepare(points if is_rows(points) else as_points(points), metric, advance)
     n, d = rows.shape
@@ -115,7 +115,7 @@ def stored_knn_graph(
         )
     give_back()
     warn_of_recall(found.info, recorder)
-    made = StoredAffinity(found, plan.layout.rows, scratch)
+    made = DiskAffinity(found, plan.layout.rows, scratch)
     with recorder.stage("components") as advance:
         made.survey(weights, None if asked.sigma is None else asked.sigma * rows.unit, advance)
         warn_of_copies(made.copies, n, recorder)
@@ -134,10 +134,10 @@ def stored_knn_graph(
         nodes = np.empty(n, dtype=np.int32)
         nodes[found.cells.order] = np.arange(n, dtype=np.int32)
         graph = keep(n, blocks, info, nodes)
-    return StoredNeighbours(graph, found.cells.order)
+    return DiskNeighbors(graph, found.cells.order)
 
 
-class StoredAffinity:
+class DiskAffinity:
     """W = (A + Aᵀ)/2 of neighbour lists on disk, made `rows` nodes at a time.
 
     Entries between nodes of a block are put together where the block is, those that cross blocks
@@ -261,7 +261,7 @@ def graph_where_short(
     X: Any,
     recorder: Recorder,
     cost: Cost,
-    on_disk: Callable[[int, int], StoredCost],
+    on_disk: Callable[[int, int], DiskCost],
     seed: int,
 ) -> Any:
     """X, or the graph of points (n, d) on disk where the estimator's memory holds none of it.
@@ -271,11 +271,11 @@ def graph_where_short(
     """
     budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
     is_points = estimator.affinity == "knn" and len(shape) == 2 and not sp.issparse(X)
-    if budget is None or not is_points or isinstance(X, Graph | StoredGraph):
+    if budget is None or not is_points or isinstance(X, Graph | DiskGraph):
         return X
     n, d = shape
     k = min(as_integer(estimator.n_neighbors, "n_neighbors", 1), n - 1)
-    given = Given(n, 0, d, k, n, in_file=is_rows(X))
+    given = FitInput(n, 0, d, k, n, in_file=is_rows(X))
     if home_for(budget, cost, given).name == "memory":
         return X
     if _COUNTED * n <= budget:  # equal rows are one node
@@ -286,10 +286,10 @@ def graph_where_short(
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_within(budget, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     search = {"random_state": seed, "n_jobs": estimator.n_jobs, "memory": budget}
-    return kept_rows(X, made_by, Shelf(recorder, estimator._keeper), **search)
+    return kept_rows(X, made_by, StageCache(recorder, estimator._keeper), **search)
 
 
-def kept_rows(X: Any, made_by: dict[str, Any], shelf: Shelf, **search: Any) -> StoredGraph:
+def kept_rows(X: Any, made_by: dict[str, Any], shelf: StageCache, **search: Any) -> DiskGraph:
     """The graph of points (n, d) by `stored_knn_graph`, or what an earlier run kept of it.
 
     `made_by` are the parameters of the graph, `search` those of the search. Equal rows are nodes of

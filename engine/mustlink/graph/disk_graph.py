@@ -119,7 +119,7 @@ class RowBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class StoredGraph:
+class DiskGraph:
     """A symmetric affinity W (n, n) of which blocks of rows are read, never all.
 
     `ends` are CSR's indptr (n + 1,), `columns` and `weights` (nnz,) of any type that fits int32 and
@@ -149,7 +149,7 @@ class StoredGraph:
         weights: FileNumbers,
         info: Mapping[str, Any] | None = None,
         entries: int = BLOCK_ENTRIES,
-    ) -> StoredGraph:
+    ) -> DiskGraph:
         """Divide the rows into blocks of about so many `entries`; raises InputError."""
         n = ends.size - 1
         if n < 1 or columns.size == 0:
@@ -295,7 +295,7 @@ _SKEW = 1e-7  # of ‖W‖_F: what weights that are equal to the digits of float
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class GraphSurvey:
     """Of a graph of n nodes, all on disk: `degrees` and `loops` (n,), None where there are none.
 
     `component` (n,) numbers those of nodes with an edge by falling size, 0 for nodes without;
@@ -312,15 +312,15 @@ class Survey:
 
 
 def survey(
-    graph: StoredGraph, space: DiskSpace, advance: Callable[[float], None] = lambda _: None
-) -> Survey:
+    graph: DiskGraph, space: DiskSpace, advance: Callable[[float], None] = lambda _: None
+) -> GraphSurvey:
     """Look at every entry once; raises InputError for what is no symmetric affinity.
 
     Memory: a block of rows, and 4 bytes a node for the components. Symmetry is tested by a random
     form xᵀWy − yᵀWx, which is 0 for symmetric W alone.
     """
+    from mustlink.kernels.disk_rows import look
     from mustlink.kernels.graph_walk import flatten
-    from mustlink.kernels.stored_rows import look
 
     n = graph.n_nodes
     parent = np.arange(n, dtype=np.int32)
@@ -348,10 +348,12 @@ def survey(
         )
     flatten(parent)
     component, count = _components(parent, degrees, space)
-    return Survey(space, degrees, loops if any_loop else None, component, count, isolated, volume)
+    return GraphSurvey(
+        space, degrees, loops if any_loop else None, component, count, isolated, volume
+    )
 
 
-def _no_weight(graph: StoredGraph, block: RowBlock, at: int) -> InputError:
+def _no_weight(graph: DiskGraph, block: RowBlock, at: int) -> InputError:
     row = block.first + int(np.searchsorted(block.indptr, at, side="right")) - 1
     value = float(block.data[at])
     what = "negative" if value < 0 else "too large" if value >= 1e30 else "not finite"
@@ -388,7 +390,7 @@ def _components(parent: Any, degrees: Any, space: DiskSpace) -> tuple[Any, int]:
     return component, int(roots.size)
 
 
-def block_of_rows(graph: StoredGraph, X: DiskBlock, folder: Any, room: int) -> DiskBlock:
+def block_of_rows(graph: DiskGraph, X: DiskBlock, folder: Any, room: int) -> DiskBlock:
     """Rows (n, b) of nodes for every row of the caller, on disk.
 
     Nodes may come in any order, and a file is not read in any: columns that fit into `room` bytes
