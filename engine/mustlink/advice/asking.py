@@ -41,7 +41,7 @@ def next_queries(
     asked about once. Rows without an edge, whose label tells nothing of others, come last.
 
     `strategy` for labels: "walks", which "auto" is, asks what most doubtful nodes would hear of
-    (`queries.situation.Walks`); for pairs: "neighbourhoods" (Xiong, Azimi & Fern 2014), which
+    (`advice.situation.Walks`); for pairs: "neighbourhoods" (Xiong, Azimi & Fern 2014), which
     "auto" is; "random". A batch asks nothing twice: after every question the node counts as
     answered. Then `est.refit(...)` with the answers.
 

@@ -443,7 +443,7 @@ class GraphClusterer(
         """Linkage (L − 1, 4) of L small clusters in scipy's format; made when first asked for.
 
         Leaves are parts of the clusters, up to 64 in all, by k-means on the smoothest vectors of
-        the graph; they are merged by normalised cut (`rounding.merge_tree`), within a cluster
+        the graph; they are merged by normalised cut (`discretize.merge_tree`), within a cluster
         first: at K clusters it is cut into `labels_`. What was told is kept at each level:
         parts with must-links between them are merged before others, with cannot-links last.
         `hierarchy_leaves_` are the leaves of the rows; `scipy.cluster.hierarchy.dendrogram` draws

@@ -271,7 +271,7 @@ class ConstrainedSpectral(InformedClusterer):
     def cost(self, n_classes: int | None = None) -> Cost:
         """As many smooth vectors as `subspace` says; "auto" needs K and mostly takes 4K.
 
-        See `cost.method_cost.full_problem`.
+        See `context.method_cost.full_problem`.
         """
         k = self._k_or(n_classes)
         if self.subspace == "exact":

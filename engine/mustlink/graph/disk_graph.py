@@ -124,7 +124,7 @@ class DiskGraph:
 
     `ends` are CSR's indptr (n + 1,), `columns` and `weights` (nnz,) of any type that fits int32 and
     float32. `bounds` (blocks + 1,) are the first rows of blocks. Whether W is symmetric and its
-    weights are fit for use is found out by who reads it first, `graph.stored`.
+    weights are fit for use is found out by who reads it first, `graph.disk_graph`.
 
     `copies` (n,) tell how many a node stands for, W then being folded, and `rows` (rows of the
     caller,) which node a row of the caller is, as `Graph` has them: equal rows are one node, and

@@ -1,7 +1,7 @@
 """How much edges and embedding count in soft memberships: by what was held out, else as usual.
 
 A fit to a part of the side information is right or wrong about the rest. α and β of
-`rounding.memberships` are those that make the likeliest what was seen of it,
+`discretize.memberships` are those that make the likeliest what was seen of it,
 
     max Σ_i log(p_i if right else 1 − p_i) + Σ_ij |b_ij| log(s_ij if b_ij > 0 else 1 − s_ij)
 

@@ -3,7 +3,7 @@
 The normalised cut of a sparse network is least for sets that hang on it by one edge. With enough
 added to every degree they are dear, with too much clusters that are there are missed; what is
 enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
-clusters, as the vectors give them, tell most about the edges (`scores.cuts.information`): a home
+clusters, as the vectors give them, tell most about the edges (`discretize.cuts.information`): a home
 delivers sums over nodes, and nothing is decided there. Measured on 27 networks with known classes:
 mean ARI .38 and .72 (real, generated), where modularity takes .36 and .72, conductance .31 and .49,
 the best candidate of each .42 and .72; edges held out do as well at twice the cost, and clusters

@@ -142,7 +142,7 @@ def _rival(request: FitSpec, choice: SelectedModel) -> SelectedModel:
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
     Only for labels, whose problems are solved in seconds, and for small graphs. It may take as much
-    work as all before it, counted and not timed (`cost.rates`), so that the same seed makes the
+    work as all before it, counted and not timed (`context.rates`), so that the same seed makes the
     same choice; the clock has a say only where it takes twice as long as all before it.
     """
     known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
