@@ -116,7 +116,7 @@ def jobs(out: Path, only: list[str], n: int, disk_n: int, memory: int | None) ->
         yield Job("ranks", ("cluster", str(made), *cut[:-1], "--ranks", "2"))
     if "workers" in only:
         source = f"{points(out, n)}:/points"
-        yield Job("workers", ("graph", source, "--workers", "2", "--fresh"), "graph")
+        yield Job("workers", ("graph", source, "--workers", "2"), "graph")
 
 
 # ---------------------------------------------------------------- runs
