@@ -1,5 +1,6 @@
 # make run        the main job: a photograph cut along a user's strokes
-# make test       lint, types, import contracts, tests (on two cores 10 to 15 minutes)
+# make test       lint, types, import contracts, the quick tests (on two cores at most 6 minutes)
+# make test-all   the thorough tests, and those of ranks, of scanpy, of the page and of the docs
 # make test-slow  reproductions on real data
 # make bench      measurements against peers, kept in bench/results.json
 # make figures    figures of bench/results.json into README, docs and the growth plot
@@ -14,7 +15,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test tests style types contracts test-slow test-scanpy test-scale test-ui bench figures papers lint docs dist clean
+.PHONY: run test tests test-all test-thorough style types contracts test-slow test-scanpy test-scale test-ui bench figures papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -39,9 +40,14 @@ contracts: $(BIN)/.installed
 # A process a core. Each begins with folders of its own, so that a kernel is rarely compiled twice.
 # Threads that wait sleep: spinning they would take the other process's core.
 # Modules are compiled once, not by every process that a test starts, where an image forbids to keep them.
+QUIETLY := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE PYTHONDONTWRITEBYTECODE=
 tests: $(BIN)/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE PYTHONDONTWRITEBYTECODE= \
-	    $(BIN)/pytest -n auto --dist worksteal
+	$(QUIETLY) $(BIN)/pytest -n auto --dist worksteal
+
+test-thorough: $(BIN)/.installed
+	$(QUIETLY) $(BIN)/pytest -n auto --dist worksteal -m "thorough and not slow"
+
+test-all: test-thorough test-scale test-scanpy test-ui docs
 
 test: $(BIN)/.installed
 	$(MAKE) --jobs lint tests   # at the same time

@@ -1,6 +1,13 @@
-"""Settings of the whole suite."""
+"""Settings of the whole suite, and which part of it is quick.
+
+`make test` runs what is not `thorough`, `make test-all` the rest:
+
+    @pytest.mark.thorough            the test is in the rest
+    @pytest.mark.thorough(but=3)     all its cases are but three, spread over their list
+"""
 
 import os
+from collections import defaultdict
 
 import pytest
 from hypothesis import Phase, settings
@@ -14,6 +21,21 @@ settings.register_profile(
     "long", deadline=None, max_examples=40, stateful_step_count=30, phases=found
 )
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
+def pytest_collection_modifyitems(items):
+    """Take the mark from the cases that are quick."""
+    cases = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("thorough")
+        if mark is not None and mark.kwargs.get("but"):
+            cases[item.nodeid.split("[")[0]].append(item)
+    for found in cases.values():
+        count = min(found[0].get_closest_marker("thorough").kwargs["but"], len(found))
+        for k in range(count):
+            item = found[(2 * k + 1) * len(found) // (2 * count)]
+            item.own_markers = [one for one in item.own_markers if one.name != "thorough"]
 
 
 @pytest.fixture
