@@ -43,7 +43,8 @@ FITS = (
     "least_in_memory",
     "least_of_points",
     "mustlink_io.jobs.planning:_least",
-    "mustlink.context.method_cost:ConstraintData.at_home",
+    "mustlink.cost.method_cost:Given.at_home",
+    "mustlink.context.method_cost:FitInput.at_home",
 )
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 ARRAYS = {
