@@ -9,7 +9,7 @@ import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.context.workspace import Workspace
 from mustlink.eigen.pencil import Pencil, dense_pencil, leading_pencil, shift_invert_pencil
-from mustlink.eigen.problem import Solving
+from mustlink.eigen.problem import EigenOptions
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -117,7 +117,7 @@ def test_every_path_agrees_with_the_dense_one(seed):
     room = laplacian.size - laplacian.null.n_components - 1
     wanted = min(feasible if feasible <= 20 else 3 * k + 10, room)
     ways = (
-        leading_pencil(pencil, grids, wanted, Solving(max_iter=1000), tol=1e-9),
+        leading_pencil(pencil, grids, wanted, EigenOptions(max_iter=1000), tol=1e-9),
         shift_invert_pencil(pencil, grids, wanted, tol=1e-10, max_iter=1000),
     )
     for found, convergence in ways:
@@ -205,7 +205,7 @@ def test_balanced_constraints_at_beta_zero(components):
     assert_same_pairs((lam, V), (reference, U), lam.size, 1e-6, 1e-5)
     grids = build_hierarchy(laplacian)
     for found, convergence in (
-        leading_pencil(pencil, grids, components, Solving(), tol=1e-10),
+        leading_pencil(pencil, grids, components, EigenOptions(), tol=1e-10),
         shift_invert_pencil(pencil, grids, components, tol=1e-10),
     ):
         assert convergence.converged.all()

@@ -19,7 +19,7 @@ from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.nested_iteration import nested
 from mustlink.eigen.penalized import PenalizedProblem, smallest_penalized
 from mustlink.eigen.pencil import Pencil, leading_pencil
-from mustlink.eigen.problem import Solving
+from mustlink.eigen.problem import EigenOptions
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.graph import Graph
@@ -300,8 +300,10 @@ def test_the_exact_pencil(twins, rng):
     grids = build_hierarchy(twins.home)
     home = Pencil(twins.home, Q, beta)
     split = Pencil(twins.split, replace(Q, space=twins.space), beta)
-    here, first = leading_pencil(home, grids, 3, Solving(), tol=1e-11)
-    there, second = leading_pencil(split, SplitGrids(twins.split, grids), 3, Solving(), tol=1e-11)
+    here, first = leading_pencil(home, grids, 3, EigenOptions(), tol=1e-11)
+    there, second = leading_pencil(
+        split, SplitGrids(twins.split, grids), 3, EigenOptions(), tol=1e-11
+    )
     assert first.reason == second.reason == "tolerance"
     np.testing.assert_allclose(there.lam, here.lam, rtol=VALUES)
     W = twins.from_working_order(there.vectors)
@@ -407,7 +409,7 @@ def test_penalised_problems(twins, rng, kind, monkeypatch):
     }[kind]
     home, split = penalized(twins, rng, **options)
     grids = build_hierarchy(twins.home)
-    how, weights = Solving(tol=1e-11, max_iter=300), (1.0, 0.1)
+    how, weights = EigenOptions(tol=1e-11, max_iter=300), (1.0, 0.1)
     here = smallest_penalized(home, grids, 3, weights, how)
     there = smallest_penalized(split, SplitGrids(twins.split, grids), 3, weights, how)
     same_pairs(twins, here, there)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
-from mustlink.eigen.ritz import CUTS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
+from mustlink.eigen.ritz import LIMITS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
 from mustlink.operators.protocol import Laplacian
 from mustlink.space import Block, Gram, Small, Space, reused
 
@@ -91,7 +91,7 @@ def best_pairs(laplacian: Laplacian, Y: Block) -> tuple[Small, Block]:
     G, H = space.sums(Gram(Y, Y), Gram(Y, laplacian.apply(Y)))
     size = np.sqrt(np.diag(G))
     if size.all() and np.linalg.cond(G / size[:, None] / size, 2) < _WELL:
-        theta, C = ritz_pairs(H, whitening(G, CUTS[np.dtype(Y.dtype)].basis))
+        theta, C = ritz_pairs(H, whitening(G, LIMITS[np.dtype(Y.dtype)].basis))
     else:
         Y = orthonormal(space, Y)
         theta, C = rayleigh_ritz(space, Y, laplacian.apply(Y))

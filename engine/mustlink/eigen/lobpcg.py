@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
-from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
+from mustlink.eigen.ritz import LIMITS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
 from mustlink.operators.protocol import Preconditioner
 from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space, reused
 
@@ -149,13 +149,13 @@ def _first_pairs(
     """Rayleigh-Ritz on the span of the start: θ, X, AX and MX."""
     MX = X if M is None else M(X)
     G = space.gram(X, MX)
-    if not is_even(G, CUTS[np.dtype(X.dtype)].even):
+    if not is_even(G, LIMITS[np.dtype(X.dtype)].even):
         X = orthonormal(space, X, M)
         MX = X if M is None else M(X)
         G = space.gram(X, MX)
     AX = A(X)
     H = space.gram(X, AX)
-    theta, C = ritz_pairs(sign * H, whitening(G, CUTS[np.dtype(X.dtype)].basis))
+    theta, C = ritz_pairs(sign * H, whitening(G, LIMITS[np.dtype(X.dtype)].basis))
     AX = space.combine(AX, C)
     MX = MX if M is None else space.combine(MX, C)
     X = space.combine(X, C)
@@ -231,8 +231,8 @@ def _step(
     The first active.size rows belong to the present X, of which there are fewer than b only if
     the start block was rank deficient.
     """
-    cuts = CUTS[np.dtype(dtype)]
-    theta, C = ritz_pairs(H, whitening(G, cuts.basis), b)
+    limits = LIMITS[np.dtype(dtype)]
+    theta, C = ritz_pairs(H, whitening(G, limits.basis), b)
     moving = np.ones(C.shape[1], dtype=np.bool_)
     moving[: active.size] = active[: C.shape[1]]
     Cp = C[:, moving]
@@ -240,7 +240,7 @@ def _step(
     # Orthonormal to the new X in the metric, so that [X P] stays well conditioned.
     for _ in range(2):
         Cp -= C @ (C.T @ (G @ Cp))
-    return theta, C, Cp @ whitening(Cp.T @ G @ Cp, cuts.fresh, _LOST)
+    return theta, C, Cp @ whitening(Cp.T @ G @ Cp, limits.fresh, _LOST)
 
 
 def _new_directions(
@@ -261,13 +261,13 @@ def _new_directions(
     if M is None:
         B, G = space.sums(Gram(list(metric), W), Gram(W, W))
         inside = G - B.T @ B
-        if is_even(inside, CUTS[np.dtype(W.dtype)].even, np.diag(G)):
-            T = whitening(inside, CUTS[np.dtype(W.dtype)].basis)
+        if is_even(inside, LIMITS[np.dtype(W.dtype)].even, np.diag(G)):
+            T = whitening(inside, LIMITS[np.dtype(W.dtype)].basis)
             W = space.combine([W, *bases], np.concatenate([T, -B @ T]))
             return W, W
     before = space.norms(W)
     _against(space, W, bases, metric)
-    new = space.norms(W) > CUTS[np.dtype(W.dtype)].column * before
+    new = space.norms(W) > LIMITS[np.dtype(W.dtype)].column * before
     W = orthonormal(space, W if new.all() else space.columns(W, new), M)
     if W.shape[1]:
         W = project(W)

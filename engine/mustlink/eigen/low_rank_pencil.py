@@ -25,7 +25,7 @@ from mustlink.core import dense_algebra
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence
 from mustlink.core.stopping import STAGNATED, TIME_LIMIT
-from mustlink.eigen.ritz import CUTS, whitening
+from mustlink.eigen.ritz import LIMITS, whitening
 from mustlink.linear.laplacian_solve import Inverse
 from mustlink.operators.protocol import Laplacian
 from mustlink.space import Block, Gram, GroupSums, Small
@@ -217,7 +217,7 @@ def _pairs_inside(
 
 def _ritz(H: Small, stiffness: Small) -> tuple[Floats, Small]:
     """Pairs (μ, g) of HᵀHg = μ·stiffness·g, μ > 0 falling."""
-    cut = CUTS[np.dtype(np.float64)].basis
+    cut = LIMITS[np.dtype(np.float64)].basis
     T = whitening(stiffness, cut, cut * float(np.diag(stiffness).max(initial=0.0)))
     _, sigma, Vt = dense_algebra.svd(H @ T)
     real = sigma > np.sqrt(_ROUNDING) * sigma.max(initial=0.0)

@@ -25,7 +25,7 @@ from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
-from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
+from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, Floats, Problem, stage
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import grids_of
@@ -89,8 +89,12 @@ class PenalizedProblem(Problem):
         )
 
     def solve(
-        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
-    ) -> Solution:
+        self,
+        value: float,
+        how: EigenOptions,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> EigenSolution:
         """The `columns` smallest pairs: LAPACK for small problems, LOBPCG with multigrid else."""
         if how.solver not in _SOLVERS and work is not None:
             raise InputError(
@@ -114,9 +118,9 @@ class PenalizedProblem(Problem):
         if self.to_volume:
             space.blend(V, np.sqrt(laplacian.volume) / space.norms(V))
         cost = space.dots(V, laplacian.apply(V))
-        return Solution(V, found.values, cost, value, 1.0, found.convergence)
+        return EigenSolution(V, found.values, cost, value, 1.0, found.convergence)
 
-    def trial(self, value: float) -> Solution:
+    def trial(self, value: float) -> EigenSolution:
         """As `solve` inside a subspace, orthonormal in the metric: so candidates are compared."""
         return replace(self, to_volume=False).solve(value, DENSE)
 
@@ -257,7 +261,7 @@ def smallest_penalized(
     grids: KnowingGrids | None,
     k: int,
     weights: tuple[float, float],
-    how: Solving,
+    how: EigenOptions,
     start: Block | None = None,
 ) -> EigenResult:
     """The k smallest pairs by LOBPCG, orthonormal in the metric of the right side.
@@ -445,8 +449,12 @@ class PosteriorProblem(PenalizedProblem):
         return replace(super().restricted(basis), lost=self.lost.inside(basis))
 
     def solve(
-        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
-    ) -> Solution:
+        self,
+        value: float,
+        how: EigenOptions,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> EigenSolution:
         """The `columns` smallest pairs for one noise."""
         known = replace(self, penalty=self.lost.at(value**2 * self.variance))
         return PenalizedProblem.solve(known, value, how, work, start)

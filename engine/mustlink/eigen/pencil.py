@@ -41,7 +41,7 @@ from mustlink.eigen.arpack import (
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.problem import DENSE, FeasibleCuts, Solution, Solving, stage
+from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, FeasibleCuts, stage
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
@@ -253,7 +253,7 @@ def leading_pencil(
     pencil: Pencil,
     grids: Grids,
     k: int,
-    how: Solving,
+    how: EigenOptions,
     *,
     tol: float,
     start: Block | None = None,
@@ -377,7 +377,7 @@ _MANY = 60  # feasible pairs up to which all of them are computed
 def feasible_pairs(
     pencil: Pencil,
     k: int,
-    how: Solving = DENSE,
+    how: EigenOptions = DENSE,
     work: Workspace | None = None,
     start: Block | None = None,
 ) -> tuple[PencilSolution, Convergence]:
@@ -428,7 +428,7 @@ def pencil_tolerance(n: int) -> float:
     return 1e-8 if n <= 20_000 else 1e-3
 
 
-def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
+def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:
     """Q = 0: the pencil is L̄v = −λβv with β < 0, that is the K − 1 smoothest vectors beside z.
 
     Components come first, as vectors of cost 0.
@@ -442,7 +442,7 @@ def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
     V = basis.space.columns(basis.vectors, slice(1, 1 + values.size))
     basis.space.blend(V, np.sqrt(laplacian.volume))
     convergence = replace(had, residuals=basis.residuals[: values.size])
-    return Solution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)
+    return EigenSolution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)
 
 
 # --- Every feasible cut by what it costs and what it keeps: points of the joint numerical range

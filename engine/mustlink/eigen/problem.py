@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Solving:
+class EigenOptions:
     """How eigenproblems are solved: as the parameters of the estimators are named, until when."""
 
     solver: str = "auto"
@@ -55,7 +55,7 @@ class FeasibleCuts:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class EigenSolution:
     """Vectors (m, r) in working order with their eigenvalues (r,) and costs vᵀL̄v (r,).
 
     `parameter` is the value solved for, `unit` what it is a fraction of (1 if of nothing), `p` the
@@ -95,18 +95,22 @@ class Problem(ABC):
 
     @abstractmethod
     def solve(
-        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
-    ) -> Solution:
+        self,
+        value: float,
+        how: EigenOptions,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> EigenSolution:
         """Solve for one value of the parameter; `start` are vectors for a nearby one.
 
         `work` is the graph's, None for a restricted problem. Raises InfeasibleError.
         """
 
-    def trial(self, value: float) -> Solution:
+    def trial(self, value: float) -> EigenSolution:
         """A restricted problem's solution, as near as it gets where `value` is infeasible."""
         return self.solve(value, DENSE)
 
-    def inside(self, basis: SmoothBasis, value: float) -> Solution:
+    def inside(self, basis: SmoothBasis, value: float) -> EigenSolution:
         """The solution in the span of a basis, as vectors on the nodes."""
         found = self.restricted(basis).solve(value, DENSE)
         V = basis.combine(found.vectors)
@@ -116,7 +120,7 @@ class Problem(ABC):
         return replace(found, vectors=V, convergence=sharp, p=basis.p)
 
 
-DENSE = Solving("dense")
+DENSE = EigenOptions("dense")
 
 
 @contextmanager

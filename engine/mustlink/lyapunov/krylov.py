@@ -34,7 +34,7 @@ from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, S
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.fields import LowRankField
-from mustlink.lyapunov.sources import Part, parts
+from mustlink.lyapunov.sources import SourceFactor, parts
 from mustlink.space import Block, Gram, Series, Small
 
 _COLUMNS = 256  # rank of a part when memory sets no limit
@@ -48,7 +48,7 @@ _BREAKDOWN = 1e-14  # β_k that is rounding: M has norm 2 or so, V_k norm 1
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class KrylovBatch:
     """F of one part of Y: `residual` and `norm` are ‖MF + FM − 2μY‖ and ‖2μY‖ of that part."""
 
     field: LowRankField
@@ -92,7 +92,7 @@ def solve_krylov(
     return field, convergence(problem, batches, tol)
 
 
-def convergence(problem: LyapunovProblem, batches: list[Batch], tol: float) -> Convergence:
+def convergence(problem: LyapunovProblem, batches: list[KrylovBatch], tol: float) -> Convergence:
     """What the batches of `solve_batches` come to; their fields are not looked at."""
     whole = problem.weight * problem.sources.norm
     total = sum(b.norm for b in batches)
@@ -112,7 +112,7 @@ def solve_batches(
     max_iter: int | None = None,
     on_step: Callable[[float], None] | None = None,
     deadline: Deadline = NEVER,
-) -> Iterator[Batch]:
+) -> Iterator[KrylovBatch]:
     """F = Σ F_b, one part of Y after the other: only one F_b needs to be held.
 
     `memory` bounds the bytes of one batch, result included; `max_columns` the rank of a part
@@ -171,7 +171,7 @@ def _solve_part(
     limit: int,
     on_step: Callable[[float], None] | None,
     deadline: Deadline,
-) -> Batch:
+) -> KrylovBatch:
     """Steps until the estimate is small, then F and its true residual; more steps if that is not.
 
     The estimate √2·β‖h e_K‖ is exact when the columns of Y have the same spectrum.
@@ -196,7 +196,7 @@ def _solve_part(
     field = LowRankField(terms, run.laplacian.size)
     norm = run.weight * part.norm
     reason = TOLERANCE if found <= tol else reason or MAX_ITER
-    return Batch(field, found * norm, norm, run.steps, reason)
+    return KrylovBatch(field, found * norm, norm, run.steps, reason)
 
 
 def _advance(
@@ -247,7 +247,7 @@ def _truncate(
 class GlobalLanczos:
     """The blocks V_1 … V_{K+1} of a part in a ring of the last few, and T."""
 
-    def __init__(self, problem: LyapunovProblem, part: Part, ring: int) -> None:
+    def __init__(self, problem: LyapunovProblem, part: SourceFactor, ring: int) -> None:
         self.laplacian, self.mu, self.weight = problem.laplacian, problem.mu, problem.weight
         self.space = problem.laplacian.space
         self.part = part

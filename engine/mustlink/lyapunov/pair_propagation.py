@@ -33,7 +33,7 @@ from mustlink.lyapunov.fields import (
     none,
     strongest,
 )
-from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
+from mustlink.lyapunov.krylov import KrylovBatch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, Region, Said
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
 from mustlink.operators.sparse_operator import Edges
@@ -270,7 +270,7 @@ def _by_krylov(asked: PropagationSpec) -> PropagatedPairs:
     in_memory = rows.in_memory and rows.room is not None
     room = rows.room if in_memory else max(MEMORY, _NODE * m)
     how: dict[str, Any] = {"on_step": towards(sharp, asked.advance)}
-    batches: list[Batch] = []
+    batches: list[KrylovBatch] = []
     fields: list[LowRankField] = []
     until = asked.recorder.deadline
     for batch in solve_batches(problem, tol=sharp, memory=room, deadline=until, **how):

@@ -155,7 +155,7 @@ def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SourceFactor:
     """A part of Y as XΛXᵀ: X (m, r) orthonormal, zero outside `nodes`; Λ (r,) of both signs."""
 
     nodes: NDArray[np.int64]
@@ -176,7 +176,7 @@ def source_parts(Y: Sources, count: int) -> Iterator[Sources]:
         yield Sources(sp.csc_matrix(Y.B[:, used]), sp.csr_matrix(both[used][:, used]))
 
 
-def parts(sources: Sources, columns: int) -> Iterator[Part]:
+def parts(sources: Sources, columns: int) -> Iterator[SourceFactor]:
     """Y = Σ XΛXᵀ, every part of rank at most max(columns, 2); parts of rank 0 are left out.
 
     Every entry of C belongs to that of its two sources that has more entries, and a part takes
@@ -226,7 +226,7 @@ def _owned(
     return np.unique(owner), D
 
 
-def _factor(B: sp.csc_matrix, owners: NDArray[np.int64], D: sp.csr_matrix) -> Part:
+def _factor(B: sp.csc_matrix, owners: NDArray[np.int64], D: sp.csr_matrix) -> SourceFactor:
     """B(D + Dᵀ)Bᵀ from an orthogonal factorisation of the fewest columns that span it.
 
     With E the owners' unit vectors D = E·(owned rows), so that [BE, B·(owned rows)ᵀ] spans it;
@@ -246,4 +246,4 @@ def _factor(B: sp.csc_matrix, owners: NDArray[np.int64], D: sp.csr_matrix) -> Pa
     Q, R = la.qr(columns[nodes].toarray(), mode="economic")
     values, vectors = dense_algebra.eigh(R @ core @ R.T)
     kept = np.abs(values) > _ZERO * R.shape[0] * np.abs(values).max(initial=0.0)
-    return Part(nodes, Q @ vectors[:, kept], values[kept])
+    return SourceFactor(nodes, Q @ vectors[:, kept], values[kept])

@@ -286,7 +286,7 @@ class Hierarchy:
         return everywhere and visits <= _CHEAP * max(work[0], 1)
 
 
-class Step(NamedTuple):
+class Coarsening(NamedTuple):
     """The way to a coarser grid, its matrix PᵀAP, near-null vector and ground."""
 
     way: Coarser
@@ -297,7 +297,7 @@ class Step(NamedTuple):
 
 # The matrix of a grid, its near-null vector and ground, of I − matrix if it is the finest, and the
 # precision of its blocks -> the step to the next, None where that is not worth having.
-Coarsen = Callable[[SparseOperator, Any, Any, bool, Any], Step | None]
+Coarsen = Callable[[SparseOperator, Any, Any, bool, Any], Coarsening | None]
 
 
 def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
@@ -346,7 +346,9 @@ def _grids(
     return tuple(levels)
 
 
-def coarsened(A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any) -> Step | None:
+def coarsened(
+    A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any
+) -> Coarsening | None:
     """The step from a grid at home; a ground is in its diagonal."""
     if A.space.size <= _COARSEST:
         return None
@@ -355,7 +357,7 @@ def coarsened(A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: 
         return None
     P, coarse = step
     way = Coarser.of(P, dtype)
-    return Step(way, SparseOperator(aggregated(A.local, P, complement=finest)), coarse)
+    return Coarsening(way, SparseOperator(aggregated(A.local, P, complement=finest)), coarse)
 
 
 def without_coarse_grids(laplacian: GroundedLaplacian, sure: Preconditioner) -> Hierarchy:

@@ -23,9 +23,9 @@ from mustlink.kernels.aggregated_matrix import strongest_links, whole_links
 from mustlink.kernels.diffused_columns import highest_near, nearest_value, node_keys
 from mustlink.linear.multigrid.hierarchy import (
     STALL,
+    Coarsening,
     Coarser,
     Hierarchy,
-    Step,
     coarsened,
     grids_below,
 )
@@ -289,7 +289,7 @@ def divided_hierarchy(laplacian: RankLaplacian, least: int | None = None) -> Hie
 
 def _divided(
     A: RankMatrix, vector: Array, ground: Any, finest: bool, dtype: Any, least: int
-) -> Step | None:
+) -> Coarsening | None:
     """The step from a divided grid; the finest has no other use than to find together."""
     kept = vector > 0 if finest and ground is not None else None
     found = aggregates(A, _STRONG, kept)
@@ -306,4 +306,4 @@ def _divided(
     way = RankCoarser.along(found, weight, dtype, divided=divided)
     if not divided:
         coarse, matrix = A.space.ranks.joined(coarse), SparseOperator(matrix.whole())
-    return Step(way, matrix, coarse, ground)
+    return Coarsening(way, matrix, coarse, ground)
