@@ -118,7 +118,7 @@ def test_every_path_agrees_with_the_dense_one(seed):
     wanted = min(feasible if feasible <= 20 else 3 * k + 10, room)
     ways = (
         leading_pencil(pencil, grids, wanted, EigenOptions(max_iter=1000), tol=1e-9),
-        shift_invert_pencil(pencil, grids, wanted, tol=1e-10, max_iter=1000),
+        shift_invert_pencil(pencil, grids, wanted, EigenOptions(), tol=1e-10),
     )
     for found, convergence in ways:
         assert convergence.converged.all(), convergence.status
@@ -206,7 +206,7 @@ def test_balanced_constraints_at_beta_zero(components):
     grids = build_hierarchy(laplacian)
     for found, convergence in (
         leading_pencil(pencil, grids, components, EigenOptions(), tol=1e-10),
-        shift_invert_pencil(pencil, grids, components, tol=1e-10),
+        shift_invert_pencil(pencil, grids, components, EigenOptions(), tol=1e-10),
     ):
         assert convergence.converged.all()
         assert_same_pairs(ordered(found), (lam, V), lam.size, 1e-9, 1e-6)  # the tolerance given

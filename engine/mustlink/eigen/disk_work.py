@@ -28,7 +28,6 @@ from mustlink.eigen.plain_solve import (
     asked_tolerance,
     no_pairs,
     tell_end,
-    telling,
 )
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.errors import OutOfMemoryError
@@ -36,6 +35,7 @@ from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of
 from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.structure import SEEN, GraphLook
+from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.disk_grids import DiskGrids, stored_grids
 from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.grounded_laplacian import regularized
@@ -263,7 +263,7 @@ class DiskWork(RowWork):
         laplacian = self.regularized(tau) if grids is None else grids.laplacian
         how: dict[str, Any] = {"tol": tol, "deadline": deadline}
         with self.recorder.stage("eigenvectors") as advance:
-            how["on_step"] = telling(tol, advance)
+            how["on_step"] = towards(tol, advance)
             if grids is not None:
                 found = nested(laplacian, grids, k, seed=seed, max_iter=max_iter, **how)
             else:

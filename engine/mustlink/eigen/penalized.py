@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,15 +23,16 @@ from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
 from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, Floats, Problem, stage
-from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.eigen.ritz import promising
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import grids_of
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.penalty_solves import LinkedCycle, local_solve
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -249,16 +250,9 @@ def penalized_tolerance(n: int, *, single: bool = False) -> float:
 # and factor matrices of the graph.
 
 
-class KnowingGrids(Grids, Protocol):
-    """Grids that may be told of a penalty."""
-
-    def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Self:
-        """The same with EᵀUE on the coarsest, U given as a product on `rows`."""
-
-
 def smallest_penalized(
     problem: PenalizedProblem,
-    grids: KnowingGrids | None,
+    grids: Hierarchy | None,
     k: int,
     weights: tuple[float, float],
     how: EigenOptions,
@@ -288,9 +282,12 @@ def smallest_penalized(
     starts = [] if start is None else [start]
     starts += _starts(problem, grids, precondition, block, how.seed)
     assert how.tol is not None
+    starts = [laplacian.space.copy(problem.project(X)) for X in starts]
+    left: Map = lambda V: problem.left(V, *weights)  # noqa: E731
+    right: Map = lambda V: problem.right(V, *weights)  # noqa: E731
     found = lobpcg(
-        lambda V: problem.left(V, *weights),
-        _promising(problem, starts, block, weights),
+        left,
+        promising(laplacian.space, starts, left, right, block),
         Lobpcg(
             min(k, block),
             how.tol,
@@ -298,7 +295,7 @@ def smallest_penalized(
             relative=problem.turned is not None,
             deadline=how.deadline,
         ),
-        M=None if problem.is_standard else lambda V: problem.right(V, *weights),
+        M=None if problem.is_standard else right,
         precondition=precondition,
         project=problem.project,
         space=laplacian.space,
@@ -309,7 +306,7 @@ def smallest_penalized(
 
 
 def _preconditioner(
-    problem: PenalizedProblem, grids: KnowingGrids, weights: tuple[float, float]
+    problem: PenalizedProblem, grids: Hierarchy, weights: tuple[float, float]
 ) -> Map:
     a, b = weights
     null, penalty, space = problem.laplacian.null, problem.penalty, problem.space
@@ -334,7 +331,7 @@ def _preconditioner(
 
 def _starts(
     problem: PenalizedProblem,
-    grids: Grids | None,
+    grids: Hierarchy | None,
     precondition: Map,
     block: int,
     seed: int,
@@ -351,19 +348,6 @@ def _starts(
     pull = problem.penalty if problem.turned is None else problem.mass_update
     pushed = laplacian.space.zeros(noise.shape[1]) if pull is None else pull.apply(noise)
     return [Z, smooth, precondition(pushed), noise]
-
-
-def _promising(
-    problem: PenalizedProblem, starts: list[Block], block: int, weights: tuple[float, float]
-) -> Block:
-    """Rayleigh-Ritz in the span of the starts: its `block` smallest directions."""
-    space = problem.laplacian.space
-    parts = [space.copy(problem.project(X)) for X in starts]
-    for X in parts:
-        space.blend(X, 1.0 / np.maximum(space.norms(X), 1e-300))
-    left, right = ([side(X, *weights) for X in parts] for side in (problem.left, problem.right))
-    _, C = rayleigh_ritz(space, parts, left, right, count=block)
-    return space.combine(parts, C)
 
 
 # --- Eigenvectors of a Gaussian process's posterior covariance whose prior is the affinity itself

@@ -28,7 +28,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
-from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence
 from mustlink.eigen.arpack import (
     OutOfTimeError,
@@ -39,14 +38,13 @@ from mustlink.eigen.arpack import (
     until,
 )
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, FeasibleCuts, stage
-from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.eigen.ritz import promising
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
-from mustlink.errors import InputError
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.constraint_operator import ConstraintOperator
@@ -251,7 +249,7 @@ def dense_pencil(pencil: Pencil) -> PencilSolution:
 
 def leading_pencil(
     pencil: Pencil,
-    grids: Grids,
+    grids: Hierarchy,
     k: int,
     how: EigenOptions,
     *,
@@ -295,8 +293,8 @@ def leading_pencil(
     return solution, convergence
 
 
-def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block | None) -> Block:
-    """B directions: given ones, smooth ones, responses to the constraints, random ones."""
+def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Block | None) -> Block:
+    """The b most promising directions of the start, smooth ones, responses to Q̄ and random ones."""
     laplacian, space = pencil.laplacian, pencil.laplacian.space
     smooth = nested_start(laplacian, grids, b, seed)
     noise = space.normals(b, seed + 1)
@@ -308,23 +306,11 @@ def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block |
         parts.insert(0, start)
     for i in range(len(parts)):
         parts[i] = pencil.project(parts[i])
-        space.blend(parts[i], 1.0 / np.maximum(space.norms(parts[i]), 1e-300))
-    # Rayleigh-Ritz in their span picks the b most promising.
-    images = [pencil.schur(X) for X in parts], [laplacian.apply(X) for X in parts]
-    _, C = rayleigh_ritz(space, parts, *images, count=b, largest=True)
-    del images
-    return space.combine(parts, C)
+    return promising(space, parts, pencil.schur, laplacian.apply, b, largest=True)
 
 
 def shift_invert_pencil(
-    pencil: Pencil,
-    grids: Hierarchy,
-    k: int,
-    *,
-    tol: float,
-    max_iter: int = 500,
-    seed: int = 0,
-    deadline: Deadline = NEVER,
+    pencil: Pencil, grids: Hierarchy, k: int, how: EigenOptions, *, tol: float
 ) -> tuple[PencilSolution, Convergence]:
     """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
     laplacian = pencil.laplacian
@@ -336,13 +322,13 @@ def shift_invert_pencil(
     def outside(x: Floats) -> Floats:
         return x - pencil.project(x[:, None]).ravel()
 
-    A, L = until(deadline, within(pencil.schur)), within(pencil.metric)
+    A, L = until(how.deadline, within(pencil.schur)), within(pencil.metric)
     solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
     # The identity outside the space searched makes the metric definite; A is zero there.
     M = as_operator(m, lambda x: L @ x + outside(x))
     Minv = as_operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
-    start = random_start(laplacian, seed)
-    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
+    start = random_start(laplacian, how.seed)
+    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=10 * how.max_iter, v0=start)
     order = np.argsort(mu)[::-1]
     feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= k
@@ -386,8 +372,6 @@ def feasible_pairs(
     With thousands of them (small or negative β) the leading 3K + 10 by 1/λ. Without `work`, inside
     a subspace, LAPACK it is.
     """
-    if how.solver == "lanczos":
-        raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
     if (
         work is None
         or how.solver == "dense"
@@ -409,17 +393,8 @@ def feasible_pairs(
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):
         if how.solver == "shift-invert":
-            most = 10 * how.max_iter
             with suppress(OutOfTimeError):  # LOBPCG has its start to give
-                return shift_invert_pencil(
-                    pencil,
-                    grids,
-                    wanted,
-                    tol=tol,
-                    max_iter=most,
-                    seed=how.seed,
-                    deadline=how.deadline,
-                )
+                return shift_invert_pencil(pencil, grids, wanted, how, tol=tol)
         return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
 
 

@@ -140,6 +140,18 @@ def rayleigh_ritz(
     return sign * theta, C
 
 
+def promising(
+    space: Space, parts: list[Block], A: Map, M: Map, count: int, *, largest: bool = False
+) -> Block:
+    """The `count` best Ritz vectors of Ax = θMx in the span of `parts`, which are changed."""
+    for X in parts:
+        space.blend(X, 1.0 / np.maximum(space.norms(X), _NOTHING))
+    images = [A(X) for X in parts], [M(X) for X in parts]
+    _, C = rayleigh_ritz(space, parts, *images, count=count, largest=largest)
+    del images
+    return space.combine(parts, C)
+
+
 def orthonormal(space: Space, X: Block, M: Map | None = None) -> Block:
     """M-orthonormal basis of the span of X by two sweeps; dependent columns dropped."""
     limits = LIMITS[np.dtype(X.dtype)]

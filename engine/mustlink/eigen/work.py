@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from mustlink.context.workspace import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
 from mustlink.core.result import EigenResult
-from mustlink.eigen.nested_iteration import Grids
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.structure import GraphLook
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.space import Block, Small, Space, Vector
 from mustlink.space.verbs import Ints
@@ -68,7 +68,7 @@ class Work(Protocol):
         """L̄."""
 
     @property
-    def grids(self) -> Grids | None:
+    def grids(self) -> Hierarchy | None:
         """Multigrid of L̄, None where grids would hardly be smaller; InputError where it must be."""
 
     def grounded(self, ground: Vector, kept: Vector) -> Laplacian:

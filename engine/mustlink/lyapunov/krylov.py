@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg as la
@@ -64,30 +65,15 @@ class KrylovBatch:
 
 
 def solve_krylov(
-    problem: LyapunovProblem,
-    *,
-    tol: float = 1e-6,
-    memory: int | None = None,
-    max_columns: int | None = None,
-    max_iter: int | None = None,
-    on_step: Callable[[float], None] | None = None,
+    problem: LyapunovProblem, *, tol: float = 1e-6, **options: Any
 ) -> tuple[LowRankField, Convergence]:
     """Solve MF + FM = 2μY to ‖MF + FM − 2μY‖ <= tol·‖2μY‖ (Frobenius), all batches joined.
 
-    Options as for `solve_batches`. `residuals` has one entry per batch: its residual relative to
+    `options` as for `solve_batches`. `residuals` has one entry per batch: its residual relative to
     its fair share of ‖2μY‖, so that the whole is solved when every batch is. The residual of F is
     at most their largest.
     """
-    batches = list(
-        solve_batches(
-            problem,
-            tol=tol,
-            memory=memory,
-            max_columns=max_columns,
-            max_iter=max_iter,
-            on_step=on_step,
-        )
-    )
+    batches = list(solve_batches(problem, tol=tol, **options))
     field = LowRankField(tuple(t for b in batches for t in b.field.terms), problem.size)
     return field, convergence(problem, batches, tol)
 

@@ -47,7 +47,6 @@ class DiskLaplacian:
     loops: DiskBlock | None = None
     ground: DiskBlock | None = None
 
-    norm = 2.0
     dtype = np.dtype(np.float32)
 
     @classmethod
@@ -69,12 +68,10 @@ class DiskLaplacian:
 
     @property
     def size(self) -> int:
-        """Number n of nodes."""
         return self.graph.n_nodes
 
     @cached_property
     def diagonal(self) -> Vector:
-        """1 − s_ii, (n,)."""
         if self.loops is None:
             return self.space.rowwise(np.ones_like, self.inverse)
         return self.space.rowwise(lambda own, by: 1.0 - own * by, self.loops, self.inverse)
@@ -84,13 +81,11 @@ class DiskLaplacian:
         return self.recurrence(X, [(-1.0, 1.0, 0.0)])
 
     def smooth(self, X: Any, times: int) -> DiskBlock:
-        """((I + S)/2)^times X: damps rough vectors, keeps smooth ones."""
         return self.recurrence(X, [(0.5, 0.5, 0.0)] * times)
 
     def three_terms(
         self, V: Any, old: Any, weights: tuple[float, float, float], out: Any
     ) -> tuple[float, float]:
-        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius)."""
         a, b, c = weights
         found = self.recurrence(V, [(a, b, 0.0)])
         self.space.blend(found, 1.0, (old, c))

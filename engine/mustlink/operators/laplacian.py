@@ -95,7 +95,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         return float(self.volume / self.copies.sum())
 
     def grounded(self, ground: Vector, kept: Vector) -> Self:
-        """See `GroundedLaplacian.grounded`; its null space is empty."""
         return replace(super().grounded(ground, kept), null=NullSpace.empty(self.size))
 
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
@@ -143,7 +142,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         return replace(self, S=S, root_degree=root)
 
     def apply(self, X: Block) -> Block:
-        """L̄X for a block (m, b), in the block's precision."""
         Y = super().apply(X)
         if self.excess is not None and Y.dtype == np.float64:
             Y += self.excess * X
@@ -157,7 +155,6 @@ class NormalizedLaplacian(GroundedLaplacian):
 
     @property
     def volume(self) -> float:
-        """Sum of degrees."""
         return float(self.root_degree @ self.root_degree)
 
     @cached_property

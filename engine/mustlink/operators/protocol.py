@@ -30,10 +30,6 @@ class Laplacian(Protocol):
     def diagonal(self) -> Vector:
         """1 − s_ii, (n,)."""
 
-    @property
-    def norm(self) -> float:
-        """An upper estimate of ‖L̄‖₂, the unit of residuals."""
-
     def apply(self, X: Block) -> Block:
         """L̄X for a block (n, b), in the block's precision."""
 

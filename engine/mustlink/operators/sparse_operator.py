@@ -27,7 +27,6 @@ class SparseOperator:
 
     @cached_property
     def space(self) -> Space:
-        """Where its blocks live."""
         return LocalSpace(int(self.local.shape[0]))
 
     def beside(self, X: Any) -> Any:
@@ -88,7 +87,6 @@ class RankMatrix(SparseOperator):
 
     @property
     def space(self) -> RankSpace:
-        """Where its blocks live."""
         return self.halo.space
 
     @property
@@ -97,7 +95,6 @@ class RankMatrix(SparseOperator):
         return np.concatenate([np.arange(self.space.first, self.space.end), self.halo.nodes])
 
     def beside(self, X: Any) -> Any:
-        """Own rows, then those of the halo."""
         return self.halo.beside(X)
 
     def whole(self) -> sp.csr_matrix:

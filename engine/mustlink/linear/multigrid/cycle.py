@@ -78,7 +78,6 @@ class Cycle:
 
     @cached_property
     def space(self) -> Space:
-        """Where its blocks live."""
         return self.grids[0].space
 
     @property

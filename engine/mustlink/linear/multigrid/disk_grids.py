@@ -84,17 +84,14 @@ class DiskGrid:
 
     @property
     def way(self) -> DiskGrid:
-        """See `Grid`."""
         return self
 
     @property
     def size(self) -> int:
-        """Number of nodes."""
         return self.laplacian.size
 
     @property
     def n_entries(self) -> int:
-        """Stored weights."""
         return self.laplacian.graph.n_entries
 
     def applied(self, cycle: Cycle) -> Preconditioner:
@@ -114,7 +111,6 @@ class DiskGrid:
 
     @cached_property
     def space(self) -> LocalSpace:
-        """Its columns are in memory."""
         return LocalSpace(self.laplacian.size)
 
     def _smoother(self, rows: slice) -> Single:
@@ -126,14 +122,12 @@ class DiskGrid:
         return inverse_diagonal(own).astype(np.float32)
 
     def first(self, B: Single, new: float) -> Single:
-        """See `Grid`."""
         found = np.empty_like(B)
         for rows in self.laplacian.space.ranges(2 * B.itemsize * B.shape[1]):
             np.multiply(B[rows], np.float32(new) * self._smoother(rows)[:, None], out=found[rows])
         return found
 
     def relax(self, B: Single, X: Single, step: Single | None, old: float, new: float) -> Single:
-        """See `Grid`."""
         step = np.zeros_like(X) if step is None else step
         out, weights = np.empty_like(X), np.array((old, new), dtype=np.float32)
         for block, inverse, sums in self.laplacian.rows(X.shape[1]):
@@ -141,7 +135,6 @@ class DiskGrid:
         return out
 
     def residual(self, B: Single, X: Single) -> Single:
-        """See `Grid`."""
         out, weights = B.copy(), np.array((1.0, -1.0, 1.0), dtype=np.float32)
         for block, inverse, sums in self.laplacian.rows(X.shape[1]):
             advance(block, X, inverse, weights, sums, out)
@@ -166,7 +159,6 @@ class DiskGrid:
             X[rows] += own[self.group[rows]] * (self.share[rows] > 0)[:, None]
 
     def solve(self, B: Single) -> None:
-        """See `Grid`; never known."""
         return
 
 

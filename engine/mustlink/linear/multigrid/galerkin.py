@@ -40,13 +40,11 @@ class ProductGrid(Level):
     apply: Product = field(kw_only=True)
 
     def first(self, B: Single, new: float) -> Single:
-        """See `Grid`."""
         step = self.inverse_diagonal[:, None] * B
         step *= np.float32(new)
         return step
 
     def relax(self, B: Single, X: Single, step: Single | None, old: float, new: float) -> Single:
-        """See `Grid`."""
         residual = self.residual(B, X)
         residual *= self.inverse_diagonal[:, None]
         if step is None:
@@ -56,7 +54,6 @@ class ProductGrid(Level):
         return X + step
 
     def residual(self, B: Single, X: Single) -> Single:
-        """See `Grid`."""
         found: Single = B - self.apply(X)
         return found
 

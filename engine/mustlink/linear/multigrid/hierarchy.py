@@ -145,17 +145,14 @@ class Level:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Precision of its blocks."""
         return np.dtype(self.inverse_diagonal.dtype)
 
     @property
     def space(self) -> Space:
-        """Where its blocks live."""
         return self.matrix.space
 
     @property
     def size(self) -> int:
-        """Number of nodes of this level."""
         return self.space.size
 
     @property
@@ -165,26 +162,21 @@ class Level:
 
     @property
     def everywhere(self) -> bool:
-        """Whether everyone has all of its rows."""
         return self.matrix.everywhere
 
     def first(self, B: Floats, new: float) -> Floats:
-        """See `Grid`."""
         return scaled_rows(B, self.inverse_diagonal * self.dtype.type(new))
 
     def relax(self, B: Floats, X: Floats, step: Floats | None, old: float, new: float) -> Floats:
-        """See `Grid`; in one pass."""
         how = self.matrix.local, self.matrix.beside(X), B, self.inverse_diagonal
         if step is None:
             return jacobi_step(*how, (self.shift, self.factor, new))
         return chebyshev_step(*how, step, (self.shift, self.factor, old, new))
 
     def residual(self, B: Floats, X: Floats) -> Floats:
-        """See `Grid`."""
         return residual(self.matrix.local, self.matrix.beside(X), B, self.shift, self.factor)
 
     def solve(self, B: Floats) -> Floats | None:
-        """See `Grid`; in double precision."""
         if self.coarse_inverse is None:
             return None
         found: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
@@ -240,7 +232,6 @@ class Hierarchy:
 
     @property
     def sizes(self) -> list[int]:
-        """Nodes per level."""
         return [level.size for level in self.levels]
 
     def up(self, level: int, X: Block) -> Block:
