@@ -16,7 +16,7 @@ from mustlink.lyapunov import fields, pair_propagation
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import StoredRows
-from mustlink.lyapunov.sources import sources_of
+from mustlink.lyapunov.sources import sources_at
 from mustlink.operators.laplacian import normalized_laplacian
 from on_disk import stored
 
@@ -57,7 +57,7 @@ def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3, sol
 
 def at_home(W, known, problem, parameter, new_edges=20, tol=1e-3, solver="diffusion"):
     home = normalized_laplacian(Graph.from_affinity(W))
-    asked = problem(home, parameter, sources_of(known, home))
+    asked = problem(home, parameter, sources_at(known, home.nodes, home.weights))
     recorder = Recorder()
     found = solve_pairs(asked, recorder, solver=solver, new_edges=new_edges, tol=tol)
     S = home.S

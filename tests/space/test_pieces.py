@@ -29,7 +29,7 @@ from mustlink.linear.multigrid.cycle import chebyshev, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
-from mustlink.lyapunov.sources import sources_of
+from mustlink.lyapunov.sources import sources_at
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import LocalSpace
@@ -222,7 +222,7 @@ def test_global_lanczos_of_the_lyapunov_equation(twins, mu, one_pass):
     rng = np.random.default_rng(2)
     pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(8)])
     known = Constraints.from_pairs(pairs, rng.choice([-1.0, 1.0], 8), n_nodes=n)
-    sources = sources_of(known, twins.home)
+    sources = sources_at(known, twins.home.nodes, twins.home.weights)
     memory = None if one_pass else 8 * twins.size * sources.count * 40
     here, first = solve_krylov(LyapunovProblem(twins.home, mu, sources), memory=memory, tol=1e-8)
     there, second = solve_krylov(LyapunovProblem(twins.split, mu, sources), memory=memory, tol=1e-8)

@@ -274,7 +274,8 @@ class DiskWork(RowWork):
         tell_end(self.recorder, found.convergence)
         if not found.convergence.converged.all():
             return found
-        if grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
+        worst = float(found.convergence.residuals.max())
+        if grids is None and not tau and worst > found.values[-1]:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
                 f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"
@@ -308,11 +309,6 @@ class DiskWork(RowWork):
             beside + columns_bytes(n, 1), f"one column of {n} nodes and coarse grids"
         )
         return max(left - beside - RESERVE, columns_bytes(n, 1))
-
-
-def _worst(found: EigenResult) -> float:
-    """The largest residual of the pairs."""
-    return float(found.convergence.residuals.max())
 
 
 def _divided(X: Array, root: Array) -> Array:

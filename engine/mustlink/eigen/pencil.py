@@ -370,7 +370,8 @@ def feasible_pairs(
     """Pairs with λ > 0 and ‖v‖² = vol (WD14 Alg. 1 lines 8 and 9): all, where few or m is small.
 
     With thousands of them (small or negative β) the leading 3K + 10 by 1/λ. Without `work`, inside
-    a subspace, LAPACK it is.
+    a subspace, LAPACK it is. By iteration to ‖L̄v − λBv‖ <= tol·‖L̄v‖; a tol of None is 1e-8, 1e-3
+    from 20,000 nodes on.
     """
     if (
         work is None
@@ -387,7 +388,8 @@ def feasible_pairs(
     feasible = pencil.n_feasible()
     few = feasible is not None and feasible <= max(_MANY, 4 * k)
     wanted = min(max(feasible, 1) if few and feasible is not None else 3 * k + 10, room)
-    tol = pencil_tolerance(m) if how.tol is None else how.tol
+    usual = 1e-8 if m <= 20_000 else 1e-3
+    tol = usual if how.tol is None else how.tol
     width = wanted + n_guard_vectors(wanted)
     blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
@@ -396,11 +398,6 @@ def feasible_pairs(
             with suppress(OutOfTimeError):  # LOBPCG has its start to give
                 return shift_invert_pencil(pencil, grids, wanted, how, tol=tol)
         return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
-
-
-def pencil_tolerance(n: int) -> float:
-    """Residual ‖L̄v − λBv‖/‖L̄v‖ asked for when the caller names none: 1e-8, 1e-3 from 20,000 on."""
-    return 1e-8 if n <= 20_000 else 1e-3
 
 
 def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:

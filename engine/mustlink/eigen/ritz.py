@@ -126,7 +126,7 @@ def rayleigh_ritz(
     column whose vᵀMv is rounding beside the others', at its length, is null in M and left out.
     One reduction.
     """
-    cut = LIMITS[np.dtype(_dtype(V))].basis
+    cut = LIMITS[np.dtype((V[0] if isinstance(V, list) else V).dtype)].basis
     if MV is None:
         H, G = space.sums(Gram(V, AV), Gram(V, V))
         floor: Any = _NOTHING
@@ -159,7 +159,3 @@ def orthonormal(space: Space, X: Block, M: Map | None = None) -> Block:
         if X.shape[1]:
             X = space.combine(X, whitening(space.gram(X, X if M is None else M(X)), cut))
     return X
-
-
-def _dtype(V: Block | list[Block]) -> Any:
-    return V[0].dtype if isinstance(V, list) else V.dtype

@@ -207,8 +207,12 @@ def carried_basis(plain: Laplacian, regular: Laplacian, found: EigenResult) -> S
     Cost: a product with L̄ and some products of blocks (m, p). Memory: 3 blocks beside V.
     """
     space, root = plain.space, plain.root_degree
+
+    def ratio(r: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.divide(r, other, out=np.zeros_like(r), where=other > 0)
+
     z = space.column(space.rowwise(lambda r: r / np.sqrt(plain.volume), root))
-    U = space.scaled(found.vectors, space.rowwise(_ratio, root, regular.root_degree))
+    U = space.scaled(found.vectors, space.rowwise(ratio, root, regular.root_degree))
     for _ in range(2):
         U = orthonormal(space, U)
         space.subtract(U, z, space.gram(z, U))
@@ -223,7 +227,3 @@ def carried_basis(plain: Laplacian, regular: Laplacian, found: EigenResult) -> S
         residuals,
         faint,
     )
-
-
-def _ratio(root: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(root, other, out=np.zeros_like(root), where=other > 0)

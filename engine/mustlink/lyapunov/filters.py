@@ -182,32 +182,16 @@ def _fitted(logs: Floats, ratio: float) -> Floats:
 def _least_squares(logs: Floats, x: Floats, s: Floats) -> Floats:
     """The minimum of ‖s·misfit‖ from a start, by Levenberg and Marquardt's method.
 
-    Called hundreds of times: MINPACK by its own name, and exponentials are kept for the slope.
+    Called hundreds of times: by MINPACK's own name, which is twice as fast as `least_squares`.
     """
-    column, minus, weight = x[:, None], -x[:, None], s[:, None]
-    jacobian = np.empty((x.size, logs.size))
-    kept: list[Floats] = []
-
-    def misfit(p: Floats) -> Floats:
-        t, w = _pair(p)
-        decay = column * np.exp(minus * t)
-        kept[:] = p.copy(), t, w, decay
-        return np.asarray(s * (decay @ w - 1.0))
 
     def slope(p: Floats) -> Floats:
-        if not np.array_equal(kept[0], p):  # a step back
-            misfit(p)
-        _, t, w, decay = kept
-        terms = decay * w
-        np.multiply(minus * t, terms, out=jacobian[:, : t.size])
-        jacobian[:, t.size :] = terms
-        return np.multiply(weight, jacobian, out=jacobian)
+        t, w = _pair(p)
+        terms = x[:, None] * np.exp(-x[:, None] * t) * w
+        return s[:, None] * np.hstack([-x[:, None] * t * terms, terms])
 
-    tight = 1e-15
-    found = leastsq(
-        misfit, logs, Dfun=slope, full_output=True, xtol=tight, ftol=tight, gtol=tight, maxfev=60
-    )
-    return np.asarray(found[0], dtype=np.float64)
+    how = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "maxfev": 60, "full_output": True}
+    return np.asarray(leastsq(lambda p: s * _misfit(p, x), logs, Dfun=slope, **how)[0])
 
 
 def _stretched(logs: Floats) -> Floats:

@@ -32,11 +32,11 @@ _AT_ONCE = 8  # regions that are looked for together: a pass over the graph each
 _GO = 1 << 22  # entries that are written in one go
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 _FOUND = np.dtype([("part", np.int32), ("row", np.int32), ("column", np.int32), ("F", np.float64)])
-_TOLD = np.dtype([("query", np.int64), ("part", np.int64), ("F", np.float64)])
+_SUMS = np.dtype([("query", np.int64), ("part", np.int64), ("F", np.float64)])
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Said = tuple[int, Ints, Floats]  # a part's number, places in a list of pairs, F of them
+PartialSums = tuple[int, Ints, Floats]  # a part's number, places in a list of pairs, F of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +110,9 @@ class MemoryRows:
 
     def counts(self, floor: float, added: int) -> dict[str, Any]:
         """Edges by what F does to them: |F| <= floor leaves them alone; and its quantiles."""
-        told = self.beliefs[np.abs(self.beliefs) > floor]
-        spread = np.quantile(told, _QUANTILES) if told.size else np.zeros(len(_QUANTILES))
-        found = self._counted(int((told > 0).sum()), int((told < 0).sum()), added)
+        changed = self.beliefs[np.abs(self.beliefs) > floor]
+        spread = np.quantile(changed, _QUANTILES) if changed.size else np.zeros(len(_QUANTILES))
+        found = self._counted(int((changed > 0).sum()), int((changed < 0).sum()), added)
         return {**found, "F": {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)}}
 
     def _counted(self, up: int, down: int, added: int) -> dict[str, Any]:
@@ -122,10 +122,10 @@ class MemoryRows:
 
     # --- F of other pairs
 
-    def kept(
+    def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
-        """A field and the edges of its region until they are asked for again.
+        """A field and the edges of its region until they are needed again.
 
         `again` spreads anew, where several fields would be too much.
         """
@@ -137,10 +137,10 @@ class MemoryRows:
         pairs: Any = sp.csr_matrix((np.ones(first.size), (first, second)), shape=(m, m))
         return field.on_pattern(Edges(pairs.indptr, pairs.indices))
 
-    def summed(self, said: list[Said], count: int) -> Floats:
+    def summed(self, parts: list[PartialSums], count: int) -> Floats:
         """F (count,) of pairs, the sum of what the parts say, in their order."""
         F = np.zeros(count)
-        for _, at, values in said:
+        for _, at, values in parts:
             F[at] += values
         return F
 
@@ -207,9 +207,9 @@ class DiskRows(MemoryRows):
 
         def parts() -> Iterator[tuple[Ints, Ints, Floats]]:
             for first in range(0, values.size, _GO):
-                told = np.flatnonzero(values[first : first + _GO]) + first
-                rows = np.searchsorted(pattern.indptr, told, side="right") - 1
-                yield nodes[rows], nodes[pattern.indices[told]], values[told]
+                nonzero = np.flatnonzero(values[first : first + _GO]) + first
+                rows = np.searchsorted(pattern.indptr, nonzero, side="right") - 1
+                yield nodes[rows], nodes[pattern.indices[nonzero]], values[nonzero]
 
         self.beliefs.add(parts())
 
@@ -248,7 +248,7 @@ class DiskRows(MemoryRows):
         return _aligned(W, self.beliefs.block(number))
 
     def _blocks(self) -> Iterator[Floats]:
-        """F where it was told, by blocks."""
+        """F where it is known, by blocks."""
         for number in range(self.beliefs.bounds.size - 1):
             yield self.beliefs.block(number).data
 
@@ -261,7 +261,7 @@ class DiskRows(MemoryRows):
         up, down = np.sum(counts, axis=0).tolist()
         return self._counted(up, down, added)
 
-    def kept(
+    def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
         """The large arrays are in a temporary file meanwhile."""
@@ -344,12 +344,12 @@ class RankRows(MemoryRows):
     def deliver(self, region: Region | None, F: Floats | None) -> None:
         found = np.empty(0, dtype=_FOUND)
         if region is not None and F is not None:
-            told = np.flatnonzero(F)
+            nonzero = np.flatnonzero(F)
             pattern, nodes = region.laplacian.pattern, region.nodes
-            row = np.searchsorted(pattern.indptr, told, side="right") - 1
-            found = np.empty(told.size, dtype=_FOUND)
-            found["part"], found["F"] = self._part, F[told]
-            found["row"], found["column"] = nodes[row], nodes[pattern.indices[told]]
+            row = np.searchsorted(pattern.indptr, nonzero, side="right") - 1
+            found = np.empty(nonzero.size, dtype=_FOUND)
+            found["part"], found["F"] = self._part, F[nonzero]
+            found["row"], found["column"] = nodes[row], nodes[pattern.indices[nonzero]]
         counts = np.diff(np.searchsorted(found["row"], self._space.division.bounds))
         came = self._ranks.sent(found, counts)
         ours = _keys(self.weights)
@@ -390,18 +390,18 @@ class RankRows(MemoryRows):
         up, down = self._ranks.added(own).tolist()
         return self._counted(up, down, added)
 
-    def kept(
+    def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
         return lambda: (field, pattern)
 
-    def summed(self, said: list[Said], count: int) -> Floats:
-        told = [np.empty(0, dtype=_TOLD)]
-        for number, at, values in said:
-            here = np.empty(at.size, dtype=_TOLD)
+    def summed(self, parts: list[PartialSums], count: int) -> Floats:
+        sums = [np.empty(0, dtype=_SUMS)]
+        for number, at, values in parts:
+            here = np.empty(at.size, dtype=_SUMS)
             here["query"], here["part"], here["F"] = at, number, values
-            told.append(here)
-        every = self.joined(np.concatenate(told))
+            sums.append(here)
+        every = self.joined(np.concatenate(sums))
         every = every[np.lexsort((every["part"], every["query"]))]  # one order of the sums
         F = np.zeros(count)
         np.add.at(F, every["query"], every["F"])

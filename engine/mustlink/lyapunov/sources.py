@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import capped_links
 from mustlink.core import dense_algebra
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block
 from mustlink.operators.sparse_operator import Edges
 
 _GIVEN, _BUSY = 2_000_000, 64
@@ -66,21 +66,16 @@ class Sources:
         return float((np.abs(C.data) * size[C.row] * size[C.col]).max(initial=0.0))
 
 
-def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
-    """Y of FLI11 eq. 2 in working order: beliefs in [-1, 1], zero diagonal, no isolated nodes.
-
-    Labels give one source per class, and their own nodes to keep Y_ii = 0. The c sources are the
-    constrained nodes, except that a node with more than 16 partners costs two: itself and all its
-    partners together. Of nodes that stand for C copies C^-½YC^-½, Y summed over copies: so the
-    solution is C^½FC^½. Cost O(n + number of pairs).
-    """
-    return sources_at(known, laplacian.nodes, laplacian.weights)
-
-
 def sources_at(
     known: Constraints, nodes: NDArray[np.int64], weights: NDArray[np.float64] | None = None
 ) -> Sources:
-    """The same of what is said of some `nodes` (t,) alone, which are the rows of B."""
+    """Y of FLI11 eq. 2 between some `nodes` (t,), the rows of B: beliefs in [-1, 1], Y_ii = 0.
+
+    Labels give one source per class, and their own nodes to keep Y_ii = 0. The c sources are the
+    constrained nodes, except that a node with more than 16 partners costs two: itself and all its
+    partners together. Of nodes that stand for C = `weights` copies C^-½YC^-½, Y summed over copies:
+    so the solution is C^½FC^½. Cost O(n + number of pairs).
+    """
     inside = np.zeros(known.n_nodes)
     inside[nodes] = 1.0
     must, cannot = capped_links(known, inside)

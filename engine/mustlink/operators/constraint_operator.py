@@ -170,7 +170,8 @@ class ConstraintOperator:
         from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
         s = self.support.size
-        operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
+        inner = lambda x: self.inner(x.reshape(-1, 1)).ravel()  # noqa: E731
+        operator = LinearOperator((s, s), matvec=inner, dtype=np.float64)
         start = np.ones(s) + np.linspace(0, 0.5, s)
         for tol in _SHARP:
             with suppress(ArpackNoConvergence):
@@ -188,9 +189,6 @@ class ConstraintOperator:
             f"constraints: the {k} extreme eigenvalues of their matrix on {s} nodes were not "
             "found; weigh the constraints alike, or give fewer"
         )
-
-    def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.inner(x.reshape(-1, 1)).ravel()
 
 
 def _descending(matrix: Block) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.graph.disk_graph import DiskGraph, RowBlock
+from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.row_buckets import RowBuckets
 from mustlink.graph.structure import component_labels
 from mustlink.kernels import aggregated_matrix as aggregates
@@ -250,7 +250,8 @@ class AggregateLinks:
         buckets = self._dealt(space, lambda part: advance(0.5 * part))
         kept, parts, links, totals = self.count, [], 0, np.zeros(self.count)
         for part in buckets.rows():
-            totals[part.rows] = _sums(part)
+            row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+            totals[part.rows] = np.bincount(row, part.data, part.shape[0])
             parts.append((part.first, *heaviest_links(part.indptr, part.indices, part.data,
                                                       part.first, kept)))  # fmt: skip
             links += parts[-1][2].size
@@ -310,9 +311,3 @@ class AggregateLinks:
             buckets.add(mine, there, data)
             advance(block.rows.stop / graph.n_nodes)
         return buckets
-
-
-def _sums(part: RowBlock) -> NDArray[np.float64]:
-    """Sum of every row of a block."""
-    rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-    return np.bincount(rows, part.data, part.shape[0]).astype(np.float64)

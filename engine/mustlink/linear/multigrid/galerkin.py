@@ -87,7 +87,8 @@ def galerkin_cycle(
     while True:
         pattern = sp.csr_matrix(P.T.tocsr() @ (pattern @ P))
         inverse = _inverted(matrix.diagonal())
-        interval = _interval(_product(matrix.astype(np.float32)), inverse)
+        single = matrix.astype(np.float32)
+        interval = _interval(lambda X, A=single: spmm(A, X), inverse)
         how = SparseOperator(matrix), 0.0, 1.0, inverse.astype(np.float64)
         level = Level(*how, interval=interval)
         step = None if level.size <= _DENSE else aggregate(pattern, vector)
@@ -102,10 +103,6 @@ def galerkin_cycle(
 
 def _inverted(diagonal: NDArray[np.float64]) -> Single:
     return inverse_diagonal(diagonal, LocalSpace(diagonal.size)).astype(np.float32)
-
-
-def _product(matrix: sp.csr_matrix) -> Product:
-    return lambda X: spmm(matrix, X)
 
 
 def _interval(apply: Product, inverse: Single) -> tuple[float, float]:

@@ -333,7 +333,12 @@ def _grids(
         vector, ground, finest = step.vector, step.ground, False
     last = levels[-1]
     if last.everywhere and last.size <= 10 * _COARSEST:
-        levels[-1] = replace(last, coarse_inverse=_pseudo_inverse(last.dense(A), first))
+        # In double precision: rounded to single, the null space is no longer null and its inverse,
+        # 10⁷ or so, drowns every other mode.
+        values, vectors = dense_algebra.eigh(last.dense(A))
+        keep = values > _SMALL[first.local.dtype]
+        inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+        levels[-1] = replace(last, coarse_inverse=inverse)
     return tuple(levels)
 
 
@@ -405,15 +410,3 @@ def aggregate(
         shape=(matrix.shape[0], count),
     )
     return P, size
-
-
-def _pseudo_inverse(A: Block, finest: SparseOperator) -> Block:
-    """Inverse of the coarsest A on the complement of its null space, `finest` known as exactly.
-
-    Everything in double precision: rounded to single, the null space is no longer null and its
-    inverse, 10⁷ or so, drowns every other mode.
-    """
-    values, vectors = dense_algebra.eigh(A)
-    keep = values > _SMALL[finest.local.dtype]
-    inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
-    return inverse
