@@ -48,11 +48,8 @@ class LyapunovProblem:
     def defect(self, F: Field, X: Block) -> Block:
         """(MF + FM − 2μY)X for a block (m, b)."""
         both = F.dot(np.hstack([X, self.apply(X)]))
-        return (
-            self.apply(both[:, : X.shape[1]])
-            + both[:, X.shape[1] :]
-            - self.weight * self.sources.dot(X)
-        )
+        left = self.apply(both[:, : X.shape[1]]) + both[:, X.shape[1] :]
+        return left - self.weight * self.sources.dot(X)
 
 
 @dataclass(frozen=True, eq=False)
