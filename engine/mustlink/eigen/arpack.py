@@ -1,6 +1,6 @@
 """ARPACK around the operators: shift-invert at 0, by AMG-CG or by factors.
 
-ARPACK holds its vectors itself: these solvers are for nodes at home (a `LocalSpace`) only, and
+ARPACK holds its vectors itself: these solvers are for nodes in memory (a `LocalSpace`) only, and
 raise `OutOfTimeError` at a deadline.
 """
 
@@ -67,7 +67,7 @@ def shift_invert(
 
 
 def until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
-    """The same, which raises OutOfTimeError where it is asked after the deadline."""
+    """The same, which raises OutOfTimeError after the deadline."""
 
     def matvec(x: Vector) -> Vector:
         if deadline.is_over:
@@ -131,8 +131,8 @@ def factors(matrix: sp.csr_matrix) -> tuple[SuperLU, float]:
     shift = _SHIFT * (float(matrix.diagonal().max(initial=0.0)) or 1.0)
     shifted = sp.csc_matrix(matrix + shift * sp.identity(matrix.shape[0]))
     how = {"SymmetricMode": True}
-    found = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=how)
-    return found, shift
+    result = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=how)
+    return result, shift
 
 
 def smallest_by_factors(
@@ -154,8 +154,8 @@ def smallest_by_factors(
 
     def inverse(x: NDArray[np.float64]) -> NDArray[np.float64]:
         solved = factored.solve(null.project(x[:, None]))
-        found: NDArray[np.float64] = null.project(solved)[:, 0]
-        return found
+        result: NDArray[np.float64] = null.project(solved)[:, 0]
+        return result
 
     start = null.project(null.space.normals(1, seed))[:, 0]
     operator = until(deadline, as_operator(start.size, inverse))

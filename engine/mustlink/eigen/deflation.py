@@ -1,8 +1,7 @@
-"""What systems with L̄ are preconditioned by, kept with the graph: grids, or its smoothest vectors.
+"""Preconditioners of systems with L̄, cached with the graph: grids, or its smoothest vectors.
 
-Vectors take longer than one solve by grids. They pay where coarse grids tell clear clusters badly,
-from the first solve on, and every later one is a third of it: when labels change nothing of this
-does.
+Vectors take longer than one solve by grids. Where coarse grids resolve clear clusters badly they
+pay from the first solve on, and every later one takes a third: they do not depend on labels.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class DiskWork(RowWork):
 
     @cached_property
     def seen(self) -> GraphSurvey:
-        """What a pass over the graph tells."""
+        """Degrees and components, from a pass over the graph."""
         with self.recorder.stage("looking at the graph") as advance:
             return survey(self.graph, DiskSpace(self.graph.n_nodes, self.folder), advance)
 
@@ -149,15 +149,15 @@ class DiskWork(RowWork):
 
     def _laplacian_of(self, tau: float) -> DiskLaplacian:
         seen = replace(self.seen, space=self.space)
-        found = DiskLaplacian.of(self.graph, seen, self._room(0))
-        return regularized(found, tau) if tau else found
+        result = DiskLaplacian.of(self.graph, seen, self._room(0))
+        return regularized(result, tau) if tau else result
 
     def with_recorder(self, recorder: Recorder) -> DiskWork:
         """The same for a later fit, with all that is made."""
-        found = replace(self, recorder=recorder)
-        made = {name: value for name, value in vars(self).items() if name not in vars(found)}
-        vars(found).update(made)
-        return found
+        result = replace(self, recorder=recorder)
+        made = {name: value for name, value in vars(self).items() if name not in vars(result)}
+        vars(result).update(made)
+        return result
 
     def map_rows(
         self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
@@ -203,10 +203,10 @@ class DiskWork(RowWork):
 
     @cached_property
     def grids(self) -> DiskGrids | None:
-        found = self._grids_of(self.laplacian)
-        if found is None:
+        result = self._grids_of(self.laplacian)
+        if result is None:
             self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
-        return found
+        return result
 
     def _grids_of(self, laplacian: DiskLaplacian) -> DiskGrids | None:
         with self.recorder.stage("multigrid set-up") as advance:
@@ -222,11 +222,11 @@ class DiskWork(RowWork):
 
     def with_cycle(self, laplacian: DiskLaplacian) -> tuple[DiskLaplacian, Preconditioner | None]:
         """The Laplacian on as many columns as there is room for, and its multigrid cycle."""
-        found = self._grids_of(laplacian)
-        if found is None:
+        result = self._grids_of(laplacian)
+        if result is None:
             self.recorder.note("equations: solved without a multigrid, whose grids do not fit")
             return laplacian, None
-        return found.laplacian, found.cycle()
+        return result.laplacian, result.cycle()
 
     def to_working_order(self, values: Array) -> Block:
         return self.space.place(values)
@@ -265,22 +265,22 @@ class DiskWork(RowWork):
         with self.recorder.stage("eigenvectors") as advance:
             how["on_step"] = towards(tol, advance)
             if grids is not None:
-                found = nested(laplacian, grids, k, seed=seed, max_iter=max_iter, **how)
+                result = nested(laplacian, grids, k, seed=seed, max_iter=max_iter, **how)
             else:
                 start = laplacian.space.normals(self._width(k), seed)
                 start = laplacian.space.copy(start, laplacian.dtype)
                 filters = min(max_iter, _FILTERS)
-                found = chebyshev(laplacian, start, k, max_iter=filters, **how)
-        tell_end(self.recorder, found.convergence)
-        if not found.convergence.converged.all():
-            return found
-        worst = float(found.convergence.residuals.max())
-        if grids is None and not tau and worst > found.values[-1]:
+                result = chebyshev(laplacian, start, k, max_iter=filters, **how)
+        tell_end(self.recorder, result.convergence)
+        if not result.convergence.converged.all():
+            return result
+        worst = float(result.convergence.residuals.max())
+        if grids is None and not tau and worst > result.values[-1]:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
-                f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"
+                f"up to {result.values[-1]:.1e}: clusters may be blurred; give more memory"
             )
-        return found
+        return result
 
     @property
     def _most_links(self) -> int | None:

@@ -47,8 +47,8 @@ def extend_vectors(before: Graph, work: Workspace) -> None:
     plain = Workspace(before, single=work.single)
     for key, pairs in before.derived.of(PairsKey):
         if key.single == work.single:
-            found = _extended(laplacian_of(plain), pairs.values, pairs.vectors, work, key)
-            graph.derived.put(key, found)
+            result = _extended(laplacian_of(plain), pairs.values, pairs.vectors, work, key)
+            graph.derived.put(key, result)
     for basis_key, basis in before.derived.of(BasisKey):
         if basis_key.single == work.single and type(basis_key) is BasisKey:
             graph.derived.put(basis_key, _basis(laplacian_of(plain), basis, work, basis_key))
@@ -62,9 +62,9 @@ def _basis(
         limit=key.limit,
     )  # fmt: skip
     vectors = basis.vectors[:, 1 + basis.n_ties :]
-    found = _extended(old, basis.values[basis.n_ties :], vectors, work, wanted)
-    residuals = found.convergence.residuals
-    return smooth_basis(laplacian_of(work), found.values, found.vectors, residuals)
+    result = _extended(old, basis.values[basis.n_ties :], vectors, work, wanted)
+    residuals = result.convergence.residuals
+    return smooth_basis(laplacian_of(work), result.values, result.vectors, residuals)
 
 
 def _extended(
@@ -73,12 +73,12 @@ def _extended(
     """Pairs of the grown graph from those (m, k) of the graph before, in working order."""
     laplacian, tol = laplacian_of(work), max(key.tol, BASIS_TOL)
     with work.recorder.stage("vectors of the new nodes"):
-        found = _filtered(laplacian, _nystrom(old, values, vectors, laplacian), tol)
-    if found.convergence.converged.all():
-        return found
+        result = _filtered(laplacian, _nystrom(old, values, vectors, laplacian), tol)
+    if result.convergence.converged.all():
+        return result
     grids = grids_of(work)
     with work.recorder.stage("eigenvectors"):
-        X, k = found.vectors, values.size
+        X, k = result.vectors, values.size
         return nested(laplacian, grids, k, tol=tol, max_iter=_STEPS, seed=key.seed, start=X)
 
 

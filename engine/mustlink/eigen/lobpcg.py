@@ -33,8 +33,8 @@ class Lobpcg:
     With `relative` it is ‖Ax − θMx‖ <= tol·|θ|·‖Mx‖ instead: for a pencil with M = L̄ the wanted
     x are those that L̄ makes small, and the size of L̄ says nothing about them. It also ends when
     no residual that is too large has fallen by a tenth for 80 steps, and at the `deadline`.
-    With `whole` the guard columns are returned, too: for who goes on from them. `dtype` is the
-    precision of the blocks, if not that of the start.
+    With `whole` the guard columns are returned, too: for an iteration that goes on from them.
+    `dtype` is the precision of the blocks, if not that of the start.
     """
 
     n_pairs: int
@@ -62,7 +62,7 @@ def lobpcg(
     """Solve A x = θ M x from the start block X (n, b), b >= n_pairs; guard columns speed it up.
 
     A symmetric, M symmetric positive definite (identity if None), `project` maps a block onto
-    the subspace searched (for example the complement of a null space), `on_step` hears the largest
+    the subspace searched (for example the complement of a null space), `on_step` gets the largest
     residual of the wanted pairs. X is not changed; `space` is where it lives, if not in an array.
     Ritz values only ever improve: an iteration that ends early returns the last X as its best.
     Per step: one product with A (and M) for the unconverged columns, one preconditioner, Gram
@@ -139,8 +139,8 @@ def _preconditioned(
     """What W asks for, in its precision and the subspace that is searched."""
     if precondition is None:
         return project(W)
-    found = precondition(project(W))
-    return project(found if found.dtype == W.dtype else space.copy(found, W.dtype))
+    result = precondition(project(W))
+    return project(result if result.dtype == W.dtype else space.copy(result, W.dtype))
 
 
 def _first_pairs(
@@ -205,12 +205,12 @@ def _forms(
     """VᵀAV and VᵀMV, V = [X P W]; of [X P] they are `known` from the step before."""
     if known is None:
         return space.sums(Gram(V, AV), Gram(V, MV))
-    found = []
+    result = []
     columns = space.sums(Gram(V, AV[-1]), Gram(V, MV[-1]))
     for inside, last in zip(known, columns, strict=True):
         beside = last[: len(inside)]
-        found.append(np.block([[inside, beside], [beside.T, last[len(inside) :]]]))
-    return found
+        result.append(np.block([[inside, beside], [beside.T, last[len(inside) :]]]))
+    return result
 
 
 def _sizes(space: Space, X: Block, MX: Block, theta: Small, method: Lobpcg, M: Map | None) -> Small:
@@ -254,7 +254,7 @@ def _new_directions(
     """M-orthonormal W outside the span of the bases, and MW; what is left of others is rounding.
 
     The W that is given is changed. Where it is far from the span and from dependent, one Gram
-    matrix tells all. Else one after the other: in a small space the bases may fill nearly all of
+    matrix is enough. Else one after the other: in a small space the bases may fill nearly all of
     it. Columns that are rounding, blown up to length 1, are neither orthogonal to the bases nor
     free of what `project` removes.
     """

@@ -5,8 +5,8 @@ zᵀΦ̄c = 0, so f = λL̄⁺Φ̄c + αz, and Φ̄ᵀ once more gives c = λHc 
 orthonormal basis of {c : zᵀΦ̄c = 0} and c = Nd, its part along N is NᵀHNd = μd, μ = 1/λ > 0, the
 part along Φ̄ᵀz gives α. All pairs with 0 < λ < ∞ are found, r − 1 of them, from the solves L̄⁺Φ̄N.
 
-Several components, Z (m, c): as printed, ZᵀΦ̄c = 0 and f = λL̄⁺Φ̄c + Za. Then all that tells
-components from each other has λ = 0 and is thrown away, and with r components nothing is left.
+Several components, Z (m, c): as printed, ZᵀΦ̄c = 0 and f = λL̄⁺Φ̄c + Za. Then all that separates
+components has λ = 0 and is thrown away, and with r components nothing is left.
 So they are tied: L̄ + τZ(I − ζζᵀ)Zᵀ, ζ = Zᵀz, holds each component's mean to the common one, as
 stiffly as the graph holds Φ̄'s vectors inside components: τ = tr(NᵀΦ̄ᵀΦ̄N)/tr(NᵀHN), the parts in
 Z left out. Its null space is z alone, the rest is as above. A connected graph has no ties.
@@ -143,7 +143,7 @@ def solve_low_rank(
     `inverse` applies roughly L̄⁺ to a block. Every round improves X ≈ L̄⁺B by it and solves the
     pencil inside span(X) + Z, so that errors of X enter λ squared only, until the residuals of
     the wanted pairs are at most tol. Cost of a round: s rough solves, products O(m s²), one s by s
-    eigenproblem. `on_round` hears the largest residual. The best round is returned: one that leaves
+    eigenproblem. `on_round` gets the largest residual. The best round is returned: one that leaves
     nine tenths of the residual is the last, and so is the one at whose end the `deadline` is over.
     """
     B, laplacian = pencil.free, pencil.laplacian
@@ -155,11 +155,11 @@ def solve_low_rank(
         space.blend(rest, 1.0, (LX, -1.0))
         space.blend(X, 1.0, (inverse(rest), 1.0))
         LX = laplacian.apply(X)
-        found = _pairs_inside(pencil, X, LX, count, tol, step)
-        worst = float(found.convergence.residuals.max(initial=0.0))
+        result = _pairs_inside(pencil, X, LX, count, tol, step)
+        worst = float(result.convergence.residuals.max(initial=0.0))
         before = np.inf if best is None else float(best.convergence.residuals.max(initial=0.0))
         if best is None or worst < before:
-            best = found
+            best = result
         if on_round is not None:
             on_round(worst)
         if worst <= tol:

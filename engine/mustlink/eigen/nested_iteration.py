@@ -71,10 +71,10 @@ def _refine(
     A = grids.coarse_operator(level)
     most = float(A.space.peaks(A.space.column(A.diagonal))[0])
     rule = Lobpcg(X.shape[1], _COARSE_TOL, steps, norm_A=most)
-    found = lobpcg(
+    result = lobpcg(
         A.apply, X, rule, precondition=grids.cycle(level), project=null.project, space=A.space
     )
-    return found.vectors
+    return result.vectors
 
 
 def n_guard_vectors(k: int) -> int:

@@ -105,21 +105,21 @@ class PenalizedProblem(Problem):
         small = work is None or is_small(laplacian) or 5 * self.columns >= laplacian.size
         if work is None or how.solver == "dense" or (how.solver == "auto" and small):
             with stage(work, "eigenvectors"):
-                found = dense_smallest_penalized(self, weights)
+                result = dense_smallest_penalized(self, weights)
         else:
             grids = None if self.linked else grids_of(work)
             n, tol = laplacian.size, how.tol
             tol = penalized_tolerance(n, single=work.single) if tol is None else tol
             with stage(work, "eigenvectors"):
-                found = smallest_penalized(
+                result = smallest_penalized(
                     self, grids, self.columns, weights, replace(how, tol=tol), start
                 )
-        V, space = found.vectors, laplacian.space
+        V, space = result.vectors, laplacian.space
         space.blend(V, space.signs(V))
         if self.to_volume:
             space.blend(V, np.sqrt(laplacian.volume) / space.norms(V))
         cost = space.dots(V, laplacian.apply(V))
-        return EigenSolution(V, found.values, cost, value, 1.0, found.convergence)
+        return EigenSolution(V, result.values, cost, value, 1.0, result.convergence)
 
     def trial(self, value: float) -> EigenSolution:
         """As `solve` inside a subspace, orthonormal in the metric: so candidates are compared."""
@@ -136,8 +136,8 @@ class PenalizedProblem(Problem):
     @property
     def space(self) -> Space:
         """Where its vectors live."""
-        found: Space = self.laplacian.space
-        return found
+        result: Space = self.laplacian.space
+        return result
 
     # --- the two sides
 
@@ -183,9 +183,9 @@ class PenalizedProblem(Problem):
         """The part of a block that is searched."""
         if not self.without_constant:
             return X
-        z, found = self.constant, self.space.copy(X)
-        self.space.subtract(found, z, self.space.gram(z, X))
-        return found
+        z, result = self.constant, self.space.copy(X)
+        self.space.subtract(result, z, self.space.gram(z, X))
+        return result
 
     @cached_property
     def constant(self) -> Block:
@@ -236,7 +236,7 @@ def _inside(N: Block, A: Block) -> Block:
 
 
 def penalized_tolerance(n: int, *, single: bool = False) -> float:
-    """Residual asked for when the caller names none: 1e-8, 1e-5 from 20,000, 1e-4 from 200,000.
+    """The default tolerance of residuals: 1e-8, 1e-5 from 20,000, 1e-4 from 200,000.
 
     A tenth of what the graph's own vectors need: a weak penalty shows in the residual late.
     At least 1e-6 in single precision.
@@ -246,7 +246,7 @@ def penalized_tolerance(n: int, *, single: bool = False) -> float:
 
 # --- Penalised problems at scale: LOBPCG, preconditioned on the graph and around the constraints
 #
-# Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes at home: they make
+# Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes in memory: they make
 # and factor matrices of the graph.
 
 
@@ -285,7 +285,7 @@ def smallest_penalized(
     starts = [laplacian.space.copy(problem.project(X)) for X in starts]
     left: Map = lambda V: problem.left(V, *weights)  # noqa: E731
     right: Map = lambda V: problem.right(V, *weights)  # noqa: E731
-    found = lobpcg(
+    result = lobpcg(
         left,
         promising(laplacian.space, starts, left, right, block),
         Lobpcg(
@@ -300,9 +300,9 @@ def smallest_penalized(
         project=problem.project,
         space=laplacian.space,
     )
-    residuals = problem.residuals(found.vectors, found.values, *weights)
-    convergence = replace(found.convergence, residuals=residuals)
-    return EigenResult(found.values / (1.0 - shift * found.values), found.vectors, convergence)
+    residuals = problem.residuals(result.vectors, result.values, *weights)
+    convergence = replace(result.convergence, residuals=residuals)
+    return EigenResult(result.values / (1.0 - shift * result.values), result.vectors, convergence)
 
 
 def _preconditioner(
@@ -317,9 +317,9 @@ def _preconditioner(
 
     def on_graph(R: Block) -> Block:
         smooth = null.project(R)
-        found, rest = null.project(cycle(smooth)), space.copy(R)
+        result, rest = null.project(cycle(smooth)), space.copy(R)
         space.blend(rest, 1.0, (smooth, -1.0))
-        space.blend(rest, 1.0, (found, 1.0 / a))
+        space.blend(rest, 1.0, (result, 1.0 / a))
         return rest
 
     if not (acts and problem.positive):

@@ -94,7 +94,7 @@ class Pencil:
     def _coupled(self) -> tuple[Block, Block]:
         """N rotated and cut to columns with BZN ≠ 0, and that C = BZN on Z^⟂, (m, t): CᵀC diagonal.
 
-        Nearly always t = 0; else nodes have to be at home.
+        Nearly always t = 0; else nodes have to be in memory.
         """
         N, space = self._null_parts[1], self.laplacian.space
         C = space.zeros(N.shape[1])
@@ -274,7 +274,7 @@ def leading_pencil(
         relative=True,
         deadline=how.deadline,
     )
-    found = lobpcg(
+    result = lobpcg(
         pencil.schur,
         X,
         rule,
@@ -284,11 +284,11 @@ def leading_pencil(
         space=laplacian.space,
     )
     feasible = pencil.n_feasible()
-    complete = feasible is not None and feasible <= found.values.size
-    solution = finish(pencil, found.values, found.vectors, complete)
+    complete = feasible is not None and feasible <= result.values.size
+    solution = finish(pencil, result.values, result.vectors, complete)
     residuals = pencil.residuals(solution.vectors, solution.lam)
     convergence = Convergence(
-        "lobpcg", found.convergence.reason, found.convergence.iterations, residuals, tol
+        "lobpcg", result.convergence.reason, result.convergence.iterations, residuals, tol
     )
     return solution, convergence
 
@@ -406,11 +406,11 @@ def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:
     Components come first, as vectors of cost 0.
     """
     laplacian = laplacian_of(work)
-    found = smallest_pairs(work, k - 1, solver=how.solver, tol=how.tol, seed=how.seed)
-    had = found.convergence
-    basis = smooth_basis(laplacian, found.values, found.vectors, had.residuals)
-    parts = basis.p - found.values.size
-    values = np.concatenate([np.zeros(parts), found.values])[: k - 1]
+    result = smallest_pairs(work, k - 1, solver=how.solver, tol=how.tol, seed=how.seed)
+    had = result.convergence
+    basis = smooth_basis(laplacian, result.values, result.vectors, had.residuals)
+    parts = basis.p - result.values.size
+    values = np.concatenate([np.zeros(parts), result.values])[: k - 1]
     V = basis.space.columns(basis.vectors, slice(1, 1 + values.size))
     basis.space.blend(V, np.sqrt(laplacian.volume))
     convergence = replace(had, residuals=basis.residuals[: values.size])
@@ -421,27 +421,28 @@ def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:
 # J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (WD14 §5.2, eq. 14)
 
 
-_FEW = 300  # rows of L̄ up to which its own vectors are told, too
+_FEW = 300  # rows of L̄ up to which its own vectors are reported, too
 
 
-def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleCuts:
-    """What there is to tell of the cuts of a pencil. Cost: a product with Q̄, a small eigenproblem.
+def feasible_cuts(pencil: Pencil, result: PencilSolution, used: int) -> FeasibleCuts:
+    """The feasible cuts as points of the joint numerical range.
 
-    The cuts that know no constraints are those of a subspace, or of a small graph.
+    Those without constraints are known in a subspace and in a small graph. Cost: a product with Q̄,
+    a small eigenproblem.
     """
     laplacian, volume = pencil.laplacian, pencil.laplacian.volume
-    found = found.cheapest(found.lam.size)
+    result = result.cheapest(result.lam.size)
     plain = np.zeros((0, 2))
     if laplacian.size <= _FEW:
         values, X = dense_algebra.eigh(laplacian.to_dense())
         plain = np.column_stack([values, pencil.Q.forms(X)])[laplacian.null.n_components :]
     return FeasibleCuts(
-        found.cost,
-        pencil.Q.forms(found.vectors),
-        found.lam,
-        min(used, found.lam.size),
+        result.cost,
+        pencil.Q.forms(result.vectors),
+        result.lam,
+        min(used, result.lam.size),
         pencil.beta * volume,
         volume,
-        found.complete,
+        result.complete,
         volume * plain,
     )

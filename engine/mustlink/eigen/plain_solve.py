@@ -1,4 +1,4 @@
-"""Smallest pairs of L̄ by the solver that was asked for, and the rule behind "auto"."""
+"""Smallest pairs of L̄ by the chosen solver, and the rule behind "auto"."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def filtered(
     k, tol = key.count, key.tol
     width = min(k + n_guard_vectors(k), laplacian.size - laplacian.null.n_components)
     used = laplacian.in_single if tol >= _SINGLE else laplacian
-    found = chebyshev(
+    result = chebyshev(
         used,
         used.space.normals(width, key.seed).astype(used.dtype, copy=False),
         k,
@@ -103,7 +103,7 @@ def filtered(
         on_step=towards(tol, advance),
         deadline=deadline,
     )
-    return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
+    return replace(result, vectors=result.vectors.astype(laplacian.dtype, copy=False))
 
 
 @reused()
@@ -133,12 +133,12 @@ def two_precisions(
     if not whole:
         return replace(first, vectors=first.vectors.astype(laplacian.dtype))
     start, taken = first.vectors, first.convergence.iterations
-    found = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
-    steps = taken + found.convergence.iterations
-    return replace(found, convergence=replace(found.convergence, iterations=steps))
+    result = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
+    steps = taken + result.convergence.iterations
+    return replace(result, convergence=replace(result.convergence, iterations=steps))
 
 
-# --- Dense eigensolvers: the oracle for small graphs at home, and the method for them
+# --- Dense eigensolvers: the oracle for small graphs in memory, and the method for them
 
 
 def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
@@ -155,14 +155,14 @@ def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
     return EigenResult(values, vectors, convergence, beyond)
 
 
-# --- How sharp eigenvectors are asked for, and what is said where they are not
+# --- Tolerances of eigenvectors, and the warnings where they are missed
 
 
 SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
 
 
 def default_tolerance(n: int, *, single: bool = False) -> float:
-    """Residual asked for when the caller names none: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
+    """The default tolerance of residuals: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
 
     Measured on well and badly separated graphs: the labels do not change below these. With vectors
     in single precision it is at least 1e-6.
@@ -180,7 +180,7 @@ def asked_tolerance(tol: float | None, n: int, tau: float, *, single: bool = Fal
 
 
 def regularized_tolerance(n: int) -> float:
-    """Least residual asked for with regularised degrees: 1e-4, 1e-3 from 20,000, 1e-2 from 200,000.
+    """The least default with regularised degrees: 1e-4, 1e-3 from 20,000, 1e-2 from 200,000.
 
     Networks have no gaps that would want more: clusters of sharper vectors were not better.
     """
@@ -188,7 +188,7 @@ def regularized_tolerance(n: int) -> float:
 
 
 def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bool) -> None:
-    """Warn of what was missed; a time limit is told of where it ended the iteration.
+    """Warn of residuals above the tolerance; a time limit is reported where it ended the iteration.
 
     Vectors in `single` precision are not made for every tolerance.
     """
@@ -204,9 +204,9 @@ def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bo
 
 
 def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = False) -> None:
-    """Tell how an iteration ended where more steps would not have helped.
+    """Report how an iteration ended where more steps would not have helped.
 
-    What a few more steps would have reached is told by who uses the vectors.
+    Who uses the vectors reports what a few more steps would have reached.
     """
     if convergence.reason == TIME_LIMIT:
         recorder.skip_for_time(convergence.status)

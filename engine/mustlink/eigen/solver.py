@@ -152,7 +152,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     try:
         with work.recorder.stage("eigenvectors") as advance:
             found = plain_solve(laplacian, grids, key, advance, deadline)
-    except OutOfTimeError:  # what coarse grids tell is better than nothing
+    except OutOfTimeError:  # the start from coarse grids is better than nothing
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
             found = plain_solve(laplacian, grids, key, advance, deadline)

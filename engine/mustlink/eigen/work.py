@@ -26,7 +26,7 @@ MEMORY, DISK, RANKS = "memory", "disk", "ranks"
 
 
 class Work(Protocol):
-    """A graph at home in memory, on disk or on ranks, and one fit's view of it.
+    """A graph in memory, on disk or on ranks, and one fit's view of it.
 
     Each thing is made once. Blocks are in working order, which is the home's own: on disk that of
     the graph, isolated nodes being rows of zeros, in memory and on ranks one of the nodes with an
@@ -45,7 +45,7 @@ class Work(Protocol):
 
     @property
     def recorder(self) -> Recorder:
-        """Who hears of stages, and keeps the budget."""
+        """Records stages and holds the budget."""
 
     @property
     def n_nodes(self) -> int:
@@ -138,8 +138,8 @@ class Work(Protocol):
     def map_rows(self, f: Callable[[Any, int], Any], depends: Any = None) -> Any:
         """The home of the graph whose rows are f(W, first) of rows W (r, m) of this from `first`.
 
-        Working numbers, CSR in double precision, columns rising; W is f's own. `depends` tells all
-        that f follows from, for who keeps results.
+        Working numbers, CSR in double precision, columns rising; W is f's own. `depends` is all
+        that f follows from, for the cache of results.
         """
 
     def from_mapped(self, made: Any, X: Block, fill: float = 0) -> Block:
@@ -191,9 +191,9 @@ class RowWork:
             return self.smallest_pairs(count, tol=tol, max_iter=BASIS_STEPS, seed=seed, tau=tau)
 
         def plain() -> SmoothBasis:
-            found = pairs()
-            had = found.convergence.residuals
-            return smooth_basis(laplacian, found.values, found.vectors, had)
+            result = pairs()
+            had = result.convergence.residuals
+            return smooth_basis(laplacian, result.values, result.vectors, had)
 
         if not tau:
             self.derived.drop(RegularizedKey)  # its vectors are as many as those to come
@@ -201,11 +201,11 @@ class RowWork:
         derived = of_regularized(self.derived, tau)
 
         def carried() -> SmoothBasis:
-            found = remember(derived, recorder, PairsKey(*asked, limit=limit), pairs)
-            vectors: Any = found.vectors
-            if found.values.size > count:
+            result = remember(derived, recorder, PairsKey(*asked, limit=limit), pairs)
+            vectors: Any = result.vectors
+            if result.values.size > count:
                 vectors = laplacian.space.columns(vectors, slice(0, count))
-            few = replace(found, values=found.values[:count], vectors=vectors)
+            few = replace(result, values=result.values[:count], vectors=vectors)
             return carried_basis(self.laplacian, laplacian, few)
 
         return remember(derived, recorder, CarriedKey(*asked, limit=limit), carried)

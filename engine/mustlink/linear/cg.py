@@ -38,7 +38,7 @@ def block_cg(
 
     Every column has its own step lengths; finished columns leave the block. `project` maps onto
     the range of a singular A and is applied to B and to every preconditioned residual. `on_step`
-    hears the largest residual so far reached after every step, which never grows; `space` is where
+    gets the largest residual so far reached after every step, which never grows; `space` is where
     B lives, if not in an array.
 
     A column whose residual has not fallen by a tenth for 200 steps leaves as stagnated, one along
@@ -156,7 +156,7 @@ def cg_by_columns(
 ) -> tuple[Block, Convergence]:
     """`block_cg` of at most `together` columns of B (m, b) at a time: its blocks stay narrow.
 
-    Columns do not disturb each other: X is the same for every number. `advance` hears the part of
+    Columns do not disturb each other: X is the same for every number. `advance` gets the part of
     all columns that is done; every column has its share of the time.
     """
     width = B.shape[1]
@@ -176,13 +176,13 @@ def cg_by_columns(
 
     if width <= together:
         return part(0, width)
-    X, found = np.empty(B.shape), []
+    X, result = np.empty(B.shape), []
     for first in range(0, width, together):
         last = min(first + together, width)
         X[:, first:last], one = part(first, last)
-        found.append(one)
-    worst = max(found, key=lambda one: (not one.converged.all(), one.iterations))
-    residuals = np.concatenate([one.residuals for one in found])
+        result.append(one)
+    worst = max(result, key=lambda one: (not one.converged.all(), one.iterations))
+    residuals = np.concatenate([one.residuals for one in result])
     return X, replace(worst, residuals=residuals)
 
 
@@ -193,13 +193,13 @@ def done(residual: float, tol: float, first: float = 1.0) -> float:
 
 
 def towards(tol: float, advance: Advance) -> Callable[[float], None]:
-    """A listener to residuals, which tells the share of the way from the first of them to `tol`."""
+    """A function of residuals that reports the share of the way from the first of them to `tol`."""
     first: float | None = None
 
-    def hear(residual: float) -> None:
+    def on_step(residual: float) -> None:
         nonlocal first
         first = residual if first is None else first
         if first > tol:
             advance(done(residual, tol, first))
 
-    return hear
+    return on_step

@@ -76,9 +76,9 @@ def solve_laplacian(
     how: Any = {"tol": tol, "precondition": precondition, "project": project}
     how |= {"advance": advance, "deadline": deadline, "together": together}
     with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
-        X, found = cg_by_columns(laplacian.apply, B, max_iter=patience, **how)
-    spent = max_iter <= patience and found.reason != STAGNATED
-    done = found.converged.all() or spent or deadline.is_over
+        X, result = cg_by_columns(laplacian.apply, B, max_iter=patience, **how)
+    spent = max_iter <= patience and result.reason != STAGNATED
+    done = result.converged.all() or spent or deadline.is_over
     if few and not (done and np.isfinite(X).all()):
         with suppress(OutOfMemoryError):
             if budget is not None:
@@ -86,8 +86,8 @@ def solve_laplacian(
             X = by_elimination(laplacian, B, project)
             return X, Convergence("elimination", "direct", 0, np.zeros(B.shape[1]), tol)
         if patience < max_iter:
-            X, found = cg_by_columns(laplacian.apply, B, max_iter=max_iter, **how)
-    return _finite(X), found
+            X, result = cg_by_columns(laplacian.apply, B, max_iter=max_iter, **how)
+    return _finite(X), result
 
 
 def by_elimination(laplacian: GroundedLaplacian, B: Block, project: Map | None = None) -> Block:
@@ -171,7 +171,7 @@ def rough_inverse(
 # --- with the smoothest vectors known: a polynomial does the rest
 #
 # Where clusters are clear, a few eigenvalues are 1000 times smaller than all others. Conjugate
-# gradients spend most of their steps on these, coarse grids tell them badly. With their vectors
+# gradients spend most of their steps on these, coarse grids resolve them badly. With their vectors
 # known the rest is well conditioned, and products in single precision are all that it needs.
 
 
@@ -238,6 +238,6 @@ def solve_deflated(
     given, left = space.norms(B, R)
     share = np.divide(left, given, out=np.zeros_like(left), where=given > 0)
     tight = min(1.0, tol / max(float(share.max(initial=0.0)), tol))
-    step, found = solve_laplacian(operator, R, tol=tight, precondition=inverse, **how)
+    step, result = solve_laplacian(operator, R, tol=tight, precondition=inverse, **how)
     X += step
-    return X, replace(found, residuals=found.residuals * share, tolerance=tol)
+    return X, replace(result, residuals=result.residuals * share, tolerance=tol)

@@ -51,7 +51,7 @@ class AllPairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InputError("F: give two rows, F[i, j], or F.row(i)")
         first, second = np.broadcast_arrays(*(self._nodes_of(side) for side in pair))
-        found = np.zeros(first.shape)
+        result = np.zeros(first.shape)
         known = (first >= 0) & (second >= 0)
         i, j = first[known], second[known]
         columns, column = np.unique(j, return_inverse=True)
@@ -60,8 +60,8 @@ class AllPairs:
             part = (column >= start) & (column < start + _COLUMNS)
             F = self._columns(columns[start : start + _COLUMNS])
             values[part] = F[i[part], column[part] - start]
-        found[known] = values
-        return float(found) if found.ndim == 0 else found
+        result[known] = values
+        return float(result) if result.ndim == 0 else result
 
     def row(self, i: int) -> Floats:
         """F_i, (n,): F of row i and every other."""
@@ -88,15 +88,15 @@ class AllPairs:
         return pairs[order], values[order]
 
     def _nodes_of(self, rows: Any) -> Ints:
-        found = np.asarray(rows)
-        if found.dtype.kind not in "iu":
+        result = np.asarray(rows)
+        if result.dtype.kind not in "iu":
             raise InputError("F: rows are numbers from 0; give whole numbers, or arrays of them")
         n = self.nodes.size
-        if found.size and not (found.min() >= 0 and found.max() < n):
+        if result.size and not (result.min() >= 0 and result.max() < n):
             raise InputError(
-                f"F: there are rows 0 to {n - 1}; {found.min()} to {found.max()} given"
+                f"F: there are rows 0 to {n - 1}; {result.min()} to {result.max()} given"
             )
-        return np.asarray(self.nodes[found])
+        return np.asarray(self.nodes[result])
 
     def _columns(self, nodes: Ints) -> Floats:
         """Columns (m, b) of F."""
@@ -128,12 +128,12 @@ class AllPairs:
                 f"top: every one of {self.rows.size:,} nodes says something of every other; ask "
                 "F.row(i), or take a larger mu"
             )
-        found = []
+        result = []
         for sign in signs:
             turned = replace(self.field, C=sign * self.field.C)
             near = turned.strongest(none().pattern(self.rows.size), count)
-            found.append((near.first, near.second, sign * near.beliefs))
-        first, second, values = (np.concatenate(part) for part in zip(*found, strict=True))
+            result.append((near.first, near.second, sign * near.beliefs))
+        first, second, values = (np.concatenate(part) for part in zip(*result, strict=True))
         return np.column_stack([first, second]), values
 
 

@@ -174,8 +174,8 @@ def sizes_of(Y: Sources, root: Floats) -> Floats:
 
 def starts_of(parts: list[Sources], root: Floats) -> Floats:
     """Σ_a |b_a|/s_a over the sources of every part, (t, p); `root` (t,) is D^½ at their rows."""
-    found = [np.asarray(abs(Y.B) @ (1.0 / np.maximum(sizes_of(Y, root), 1e-300))) for Y in parts]
-    return np.column_stack(found)
+    result = [np.asarray(abs(Y.B) @ (1.0 / np.maximum(sizes_of(Y, root), 1e-300))) for Y in parts]
+    return np.column_stack(result)
 
 
 def reached(diffusion: Diffusion, places: Ints, starts: Floats) -> Block:

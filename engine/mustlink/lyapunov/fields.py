@@ -273,7 +273,7 @@ def none() -> NewEdges:
 
 
 def once(rows: Ints, columns: Ints, beliefs: NDArray[np.float64], m: int) -> NewEdges:
-    """Every pair once, whichever of its ends asked for it; F is the one found from the lower."""
+    """Every pair once, whichever of its ends named it; F is that of the lower end."""
     low, high = np.minimum(rows, columns), np.maximum(rows, columns)
     pair = low.astype(np.int64) * m + high
     order = np.argsort(2 * pair + (rows != low), kind="stable")  # the row of the lower end first

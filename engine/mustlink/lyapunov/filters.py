@@ -56,12 +56,12 @@ def filter_of(problem: Problem, tol: float, beyond: float = 0.01) -> Filter:
         return _geometric(problem.alpha, tol, beyond)
     mu = problem.weight / 2.0
     _check_degree(int(0.1 / mu), f"mu: {mu:g}")  # the longest time is about 1/μ or more
-    found = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
-    weights = 2.0 * mu * found.weights
-    degree = _poisson_degree(float(found.times.max()), mu, beyond * tol / weights.sum())
-    c = _poisson(found.times, mu, degree)
-    left = np.maximum(np.exp(-mu * found.times) - c.sum(axis=0), 0.0)
-    return Filter(c, weights, left, found.error)
+    result = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
+    weights = 2.0 * mu * result.weights
+    degree = _poisson_degree(float(result.times.max()), mu, beyond * tol / weights.sum())
+    c = _poisson(result.times, mu, degree)
+    left = np.maximum(np.exp(-mu * result.times) - c.sum(axis=0), 0.0)
+    return Filter(c, weights, left, result.error)
 
 
 def _geometric(alpha: float, tol: float, beyond: float) -> Filter:

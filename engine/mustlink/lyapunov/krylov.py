@@ -103,7 +103,7 @@ def solve_batches(
 
     `memory` bounds the bytes of one batch, result included; `max_columns` the rank of a part
     (default 256). A batch that would need more than `max_iter` products with M (default twice
-    what its condition number implies) comes back as not converged. `on_step` hears an estimate of
+    what its condition number implies) comes back as not converged. `on_step` gets an estimate of
     the relative residual. One whose estimate has not fallen by a tenth for 30 looks at it, and any
     at the `deadline`, comes back as it is. Shares of the tolerance: residuals add up,
     ‖R‖ <= Σ‖R_b‖, hence ‖R_b‖ <= tol·‖2μY‖·‖Y_b‖/Σ‖Y_b‖.
@@ -172,17 +172,17 @@ def _solve_part(
         weights, w = run.solution()
         kept, dropped = _truncate(run, weights, w, _DROPPED * tol * relative)
         Z = run.combined(w[:, kept])
-        found = run.rest(Z, weights[kept] * w[-1, kept], sign) + dropped
-        found /= relative
-        if found <= tol or reason or run.steps >= limit or run.beta[-1] == 0.0:
+        result = run.rest(Z, weights[kept] * w[-1, kept], sign) + dropped
+        result /= relative
+        if result <= tol or reason or run.steps >= limit or run.beta[-1] == 0.0:
             break
-        target *= _MARGIN * tol / found
+        target *= _MARGIN * tol / result
     scale = run.weight * size
     terms = tuple((Z[q], weight * sign * scale) for q, weight in enumerate(weights[kept]))
     field = LowRankField(terms, run.laplacian.size)
     norm = run.weight * part.norm
-    reason = TOLERANCE if found <= tol else reason or MAX_ITER
-    return KrylovBatch(field, found * norm, norm, run.steps, reason)
+    reason = TOLERANCE if result <= tol else reason or MAX_ITER
+    return KrylovBatch(field, result * norm, norm, run.steps, reason)
 
 
 def _advance(

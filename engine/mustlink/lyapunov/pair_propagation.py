@@ -48,7 +48,7 @@ _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for 
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PAIR = 100  # bytes that such a pair takes, on the way
 _PROBES, _MANY = (16, 2), 1_000  # for up to so many sources, and beyond: ‖Rz‖ hardly varies then
-_SAMPLE = 8  # sources that tell how far they reach
+_SAMPLE = 8  # sources that are spread to see how far they reach
 _PARTS, _FEW = 24, 16  # of the constraints where nothing limits them, of so many sources at least
 _WHOLE = 1 << 28  # bytes up to which they are not divided at all
 _SPREADING = 0.7  # share of the time until the sources are spread
@@ -248,7 +248,7 @@ def _by_lapack(spec: PropagationSpec) -> PropagatedPairs:
 def _by_diffusion(spec: PropagationSpec) -> PropagatedPairs:
     """All constraints at once, or in parts within the room there is."""
     spreading = Spreading(spec, Diffusion.prepare(spec.problem, spec.sharp, spec.places))
-    F, new = spreading.found()
+    F, new = spreading.run()
     diffusion = spreading.diffusion
     accuracy = np.array([diffusion.plan.bound / spec.problem.sources.largest])
     steps = diffusion.filter.degree
@@ -309,7 +309,7 @@ def _where_near(spec: PropagationSpec) -> NewEdges:
     near = replace(problem, mu=SEARCH_MU)
     search = replace(spec, problem=near, new_edges=2 * spec.new_edges, tol=SEARCH_TOL)
     diffusion = Diffusion.prepare(near, SEARCH_TOL, spec.places)
-    return Spreading(replace(search, advance=silent), diffusion, on_edges=False).found()[1]
+    return Spreading(replace(search, advance=silent), diffusion, on_edges=False).run()[1]
 
 
 _SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}
@@ -338,7 +338,7 @@ class Spreading:
         self.parts_of = np.zeros(self.size, dtype=np.int16)  # parts that reach a node
         self.of_all = 1  # parts, as far as is known
 
-    def found(self) -> tuple[Floats, NewEdges]:
+    def run(self) -> tuple[Floats, NewEdges]:
         """F of the pairs of the constraints, and new edges; F on edges is delivered to the rows."""
         parts = self._parts()
         self.about["terms"] = int(self.diffusion.filter.weights.size)
@@ -399,8 +399,8 @@ class Spreading:
         return reached(self.diffusion, places, starts_of(parts, root))
 
     def _sizes(self, seen: Any) -> Floats:
-        found: Floats = self.rows.laplacian.space.dots(seen, seen)
-        return found
+        result: Floats = self.rows.laplacian.space.dots(seen, seen)
+        return result
 
     # --- F
 
@@ -417,11 +417,11 @@ class Spreading:
                     continue
             self.of_all = self.done + len(left)
             for column, region in self.rows.rounds(seen):
-                found = None
+                result = None
                 if region is not None:
-                    found = self._in(region, some[column], self.done + column)
+                    result = self._in(region, some[column], self.done + column)
                 if self.on_edges:
-                    self.rows.deliver(region, found)
+                    self.rows.deliver(region, result)
             self.done += len(some)
             left = left[len(some) :]
 
@@ -430,11 +430,11 @@ class Spreading:
         room = self.rows.room
         if room is None:
             return parts
-        found: list[Sources] = []
+        result: list[Sources] = []
         for size, Y in zip(self._sizes(seen), parts, strict=True):
             wide = self._bytes(size, 0.0) > room
-            found += source_parts(Y, max(2, Y.count // 2)) if wide else [Y]
-        return found
+            result += source_parts(Y, max(2, Y.count // 2)) if wide else [Y]
+        return result
 
     def _in(self, region: Region, Y: Sources, number: int) -> Floats:
         """F of a part on the edges of its region; and what is needed of it later."""
@@ -459,12 +459,12 @@ class Spreading:
         field, pattern = self.rows.of_copies(field), laplacian.pattern
         near = upper(field.candidates(pattern, self.spec.new_edges))
         self.candidates.append(self._keys(region.nodes[near[0]], region.nodes[near[1]]))
-        found = field.on_pattern(pattern) if self.on_edges else np.empty(0)
+        result = field.on_pattern(pattern) if self.on_edges else np.empty(0)
         if not in_memory:
             self.parts_of[region.nodes[np.unique(field.rows)]] += 1
         load = self.rows.stored(field, pattern, spread if in_memory and in_parts else None)
         self.fields.append((number, region.nodes, load))
-        return found
+        return result
 
     # --- new edges, and the pairs of the constraints
 
@@ -495,15 +495,15 @@ class Spreading:
         full_nodes, first, counts = np.unique(ends[order], return_index=True, return_counts=True)
         full = counts >= most
         full_nodes, last = full_nodes[full], values[order][first[full] + most - 1]
-        parts_of, found = self.rows.added(self.parts_of), []
+        parts_of, result = self.rows.added(self.parts_of), []
         for _, nodes, load in self.fields if most else ():
             least = np.full(nodes.size, floor)
             _, here, there = np.intersect1d(nodes, full_nodes, True, return_indices=True)
             least[here] = np.maximum(last[there], floor)
             field, pattern = load()
             pairs = field.may_be_above(pattern, least, parts_of[nodes])
-            found.append(self._keys(*(nodes[ends] for ends in pairs)))
-        return found
+            result.append(self._keys(*(nodes[ends] for ends in pairs)))
+        return result
 
 
 def upper(pattern: Edges) -> tuple[Ints, Ints, NDArray[np.bool_]]:

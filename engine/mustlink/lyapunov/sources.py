@@ -111,9 +111,9 @@ def given_pairs(Y: Sources) -> tuple[Edges, NDArray[np.float64]]:
         busy = np.argsort(-partners, kind="stable")[:_BUSY]
         nodes = nodes[np.union1d(busy, np.arange(0, nodes.size, step))]
     some = B[nodes]
-    found = _stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
-    ends, m = (nodes[found.row], nodes[found.col]), B.shape[0]
-    pairs = sp.csr_matrix((found.data, ends), shape=(m, m))
+    result = _stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
+    ends, m = (nodes[result.row], nodes[result.col]), B.shape[0]
+    pairs = sp.csr_matrix((result.data, ends), shape=(m, m))
     return Edges.of_matrix(pairs), pairs.data
 
 
@@ -143,10 +143,10 @@ def _stars(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
 
 
 def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    found = sp.csr_matrix(matrix)
-    found.eliminate_zeros()
-    found.sort_indices()
-    return found
+    result = sp.csr_matrix(matrix)
+    result.eliminate_zeros()
+    result.sort_indices()
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +180,9 @@ def parts(sources: Sources, columns: int) -> Iterator[SourceFactor]:
     with thousands of partners is a part of rank 2. Cost O(t·min(k, t)²) for t nodes and k columns.
     """
     for owners, C in _cut(sources.C, columns):
-        found = _factor(sources.B, owners, C)
-        if found.values.size:
-            yield found
+        result = _factor(sources.B, owners, C)
+        if result.values.size:
+            yield result
 
 
 def _cut(C: sp.csr_matrix, columns: int) -> Iterator[tuple[NDArray[np.int64], sp.csr_matrix]]:

@@ -66,7 +66,7 @@ class ConstraintOperator:
             self.space.add_rows(Y, self.support, times * rows)
 
     def within(self, B: Block) -> Small:
-        """BᵀQ̄B, symmetric, (b, b); the rows of constrained nodes tell it."""
+        """BᵀQ̄B, symmetric, (b, b); from the rows of constrained nodes."""
         rows = self.space.take(B, self.support)
         T = rows.T @ self.inner(rows)
         return np.asarray((T + T.T) / 2, dtype=np.float64)
@@ -175,7 +175,7 @@ class ConstraintOperator:
         start = np.ones(s) + np.linspace(0, 0.5, s)
         for tol in _SHARP:
             with suppress(ArpackNoConvergence):
-                found = eigsh(
+                result = eigsh(
                     operator,
                     k=k,
                     which=which,
@@ -184,7 +184,7 @@ class ConstraintOperator:
                     tol=tol,
                     maxiter=_RESTARTS,
                 )
-                return np.asarray(found, dtype=np.float64)
+                return np.asarray(result, dtype=np.float64)
         raise NumericalError(
             f"constraints: the {k} extreme eigenvalues of their matrix on {s} nodes were not "
             "found; weigh the constraints alike, or give fewer"

@@ -51,7 +51,7 @@ class DiskLaplacian:
 
     @classmethod
     def of(cls, graph: DiskGraph, seen: GraphSurvey, room: int) -> DiskLaplacian:
-        """From what a pass over the graph told."""
+        """From a survey of the graph."""
         space = seen.space
         root = space.rowwise(np.sqrt, seen.degrees)
         inverse = space.rowwise(_inverse, seen.degrees)
@@ -87,9 +87,9 @@ class DiskLaplacian:
         self, V: Any, old: Any, weights: tuple[float, float, float], out: Any
     ) -> tuple[float, float]:
         a, b, c = weights
-        found = self.recurrence(V, [(a, b, 0.0)])
-        self.space.blend(found, 1.0, (old, c))
-        self.space.blend(out, 0.0, (found, 1.0))
+        result = self.recurrence(V, [(a, b, 0.0)])
+        self.space.blend(result, 1.0, (old, c))
+        self.space.blend(out, 0.0, (result, 1.0))
         inner, square = (s.sum() for s in (self.space.dots(out, V), self.space.dots(out, out)))
         return float(inner), float(square)
 
@@ -117,10 +117,10 @@ class DiskLaplacian:
         """
         out, dtype = self.space.zeros(X.shape[1], X.dtype), np.dtype(dtype)
         for columns in self._groups(X.shape[1], held * dtype.itemsize):
-            found = run(self._entered(X, columns, dtype))
-            whole = found.shape[1] == X.shape[1]
+            result = run(self._entered(X, columns, dtype))
+            whole = result.shape[1] == X.shape[1]
             for rows in self.space.ranges(3 * out.row_bytes):
-                part = found[rows] * self.root_degree[rows].astype(dtype)[:, None]
+                part = result[rows] * self.root_degree[rows].astype(dtype)[:, None]
                 if not whole:
                     part, made = out[rows], part
                     part[:, columns] = made
@@ -154,11 +154,11 @@ class DiskLaplacian:
 
     def _entered(self, X: Any, columns: slice, dtype: np.dtype[Any]) -> Columns:
         """Columns of T^-½X."""
-        found = np.empty((self.size, columns.stop - columns.start), dtype=dtype)
+        result = np.empty((self.size, columns.stop - columns.start), dtype=dtype)
         for rows in self.space.ranges(2 * X.row_bytes + 16):
             scale = np.sqrt(self.inverse[rows])[:, None]
-            np.multiply(X[rows][:, columns], scale, out=found[rows], casting="same_kind")
-        return found
+            np.multiply(X[rows][:, columns], scale, out=result[rows], casting="same_kind")
+        return result
 
 
 def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:

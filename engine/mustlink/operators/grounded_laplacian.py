@@ -53,7 +53,7 @@ class GroundedLaplacian:
         return LocalSpace(self.size)
 
     def beside(self, X: Any) -> Any:
-        """The rows of a block, or of a vector, that the columns of S are: all, at home."""
+        """The rows of a block, or of a vector, that the columns of S are: all, in memory."""
         return X
 
     @cached_property
@@ -81,7 +81,7 @@ class GroundedLaplacian:
 
     @property
     def edges(self) -> sp.csr_matrix:
-        """S by rows, for work that walks along the edges of nodes at home; not to be changed."""
+        """S by rows, for work that walks along the edges of nodes in memory; not to be changed."""
         return self.S
 
     @property

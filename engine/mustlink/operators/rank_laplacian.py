@@ -94,7 +94,7 @@ class RankLaplacian(GroundedLaplacian):
 def components(
     matrix: RankMatrix, numbers: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int32], int]:
-    """Component of own nodes (n_local,), as at home 0 the largest, and how many there are.
+    """Component of own nodes (n_local,), as in memory 0 the largest, and how many there are.
 
     Of equally large ones the graph's order decides, in which nodes have these `numbers` (n,).
     Every rank finds those among its own rows; what the links to others join is found by all, in a

@@ -54,8 +54,8 @@ class ProductGrid(Level):
         return X + step
 
     def residual(self, B: Single, X: Single) -> Single:
-        found: Single = B - self.apply(X)
-        return found
+        result: Single = B - self.apply(X)
+        return result
 
 
 def galerkin_cycle(
@@ -108,10 +108,10 @@ def _inverted(diagonal: NDArray[np.float64]) -> Single:
 def _interval(apply: Product, inverse: Single) -> tuple[float, float]:
     """What the smoother damps: from a tenth of the largest eigenvalue of D⁻¹A."""
     root, space = np.sqrt(inverse)[:, None], LocalSpace(inverse.size)
-    found = largest_eigenvalue(
+    result = largest_eigenvalue(
         lambda X: root * apply(root * X), space, _POWER_STEPS, dtype=np.float32
     )
-    largest = _SAFETY * max(found, 1e-30)
+    largest = _SAFETY * max(result, 1e-30)
     return _LOW * largest, largest
 
 
@@ -123,5 +123,5 @@ def _inverse(matrix: sp.csr_matrix) -> Block:
     largest = float(diagonal.max(initial=0.0)) or 1.0
     A[np.diag_indices_from(A)] += _REGULAR * largest
     A[np.diag_indices_from(A)] += np.where(diagonal > 0, 0.0, largest)
-    found: Block = dense_algebra.Definite(A, lift=True).solve(np.eye(A.shape[0]))
-    return (found + found.T) / 2
+    result: Block = dense_algebra.Definite(A, lift=True).solve(np.eye(A.shape[0]))
+    return (result + result.T) / 2

@@ -179,14 +179,14 @@ class Level:
     def solve(self, B: Floats) -> Floats | None:
         if self.coarse_inverse is None:
             return None
-        found: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
-        return found.astype(self.dtype, copy=False)
+        result: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
+        return result.astype(self.dtype, copy=False)
 
     def dense(self, exact: SparseOperator) -> Block:
         """A from its `exact` matrix in double precision."""
-        found: Block = exact.to_dense().astype(np.float64) * self.factor
-        found += self.shift * np.eye(self.size)
-        return found
+        result: Block = exact.to_dense().astype(np.float64) * self.factor
+        result += self.shift * np.eye(self.size)
+        return result
 
     def applied(self, cycle: Cycle) -> Preconditioner:
         """The cycle that begins on this grid, as blocks of its Laplacian take it."""
@@ -203,8 +203,8 @@ class Hierarchy:
     @property
     def coarse_inverse(self) -> Block | None:
         """A⁺ on the last grid."""
-        found: Block | None = self.levels[-1].coarse_inverse
-        return found
+        result: Block | None = self.levels[-1].coarse_inverse
+        return result
 
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Hierarchy:
         """The same grids with EᵀUE added on the coarsest, U given as a product on `rows`.
@@ -236,20 +236,20 @@ class Hierarchy:
 
     def up(self, level: int, X: Block) -> Block:
         """PX from grid `level` to the next finer one, in double precision."""
-        found: Block = self.levels[level - 1].way.up(X)
-        return found
+        result: Block = self.levels[level - 1].way.up(X)
+        return result
 
     def coarse_operator(self, level: int) -> SparseOperator:
         """A_level in double precision, level >= 1."""
-        found: SparseOperator = self.levels[level].matrix
-        return found
+        result: SparseOperator = self.levels[level].matrix
+        return result
 
     def nulls(self, fine: NullSpace) -> list[NullSpace]:
         """Null space of every grid, `fine` that of the first."""
-        found = [fine]
+        result = [fine]
         for level in self.levels[:-1]:
-            found.append(level.way.null(found[-1]))
-        return found
+            result.append(level.way.null(result[-1]))
+        return result
 
     def cycle(self, start: int = 0) -> Preconditioner:
         """Preconditioner for A_start: coarse grids are visited three times where that is cheap.
@@ -262,8 +262,8 @@ class Hierarchy:
             return self.sure
         grids: tuple[Grid, ...] = self.levels[start:]
         made = Cycle(grids, 1, _VISITS) if self.is_cheap(start) else Cycle(grids, 2, 1)
-        found: Preconditioner = self.levels[start].applied(made)
-        return found
+        result: Preconditioner = self.levels[start].applied(made)
+        return result
 
     def is_cheap(self, start: int = 0) -> bool:
         """Whether three visits of the grids below `start` cost hardly more than that grid.
@@ -345,7 +345,7 @@ def _grids(
 def coarsened(
     A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any
 ) -> Coarsening | None:
-    """The step from a grid at home; a ground is in its diagonal."""
+    """The step from a grid in memory; a ground is in its diagonal."""
     if A.space.size <= _COARSEST:
         return None
     step = aggregate(strong_links(A.local, _STRONG), vector)
