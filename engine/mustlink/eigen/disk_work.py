@@ -21,14 +21,10 @@ from mustlink.context.method_cost import RESERVE, DiskCost, coarse_bytes, column
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
-from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.result import EigenResult
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import n_guard_vectors, nested
-from mustlink.eigen.plain_solve import (
-    asked_tolerance,
-    no_pairs,
-    tell_end,
-)
+from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
@@ -65,6 +61,7 @@ class DiskWork(RowWork):
     derived: Derived = field(default_factory=Derived)
 
     home: ClassVar[str] = DISK
+    single: ClassVar[bool] = True
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -231,20 +228,6 @@ class DiskWork(RowWork):
     def to_working_order(self, values: Array) -> Block:
         return self.space.place(values)
 
-    def smallest_pairs(
-        self,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-    ) -> EigenResult:
-        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
-        types = EigenResult, Convergence
-        return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
-
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
@@ -253,32 +236,23 @@ class DiskWork(RowWork):
         origin = None if "cut_short" in graph.info else shelf.source
         return shelf.kept(stage, shelf.name_of(stage, origin, made, depends), compute, types)
 
-    def _pairs(self, k: int, *, tol: float | None, max_iter: int, seed: int, tau: float) -> Any:
-        """See `smallest_pairs`."""
-        n, deadline = self.graph.n_nodes, self.recorder.deadline
-        tol = asked_tolerance(tol, n, tau, single=True)
-        if k == 0:
-            return no_pairs(self.laplacian, tol)
-        grids = None if tau else self.grids
-        laplacian = self.regularized(tau) if grids is None else grids.laplacian
-        how: dict[str, Any] = {"tol": tol, "deadline": deadline}
-        with self.recorder.stage("eigenvectors") as advance:
-            how["on_step"] = towards(tol, advance)
-            if grids is not None:
-                result = nested(laplacian, grids, k, seed=seed, max_iter=max_iter, **how)
-            else:
-                start = laplacian.space.normals(self._width(k), seed)
-                start = laplacian.space.copy(start, laplacian.dtype)
-                filters = min(max_iter, _FILTERS)
-                result = chebyshev(laplacian, start, k, max_iter=filters, **how)
-        tell_end(self.recorder, result.convergence)
-        if not result.convergence.converged.all():
-            return result
-        worst = float(result.convergence.residuals.max())
-        if grids is None and not tau and worst > result.values[-1]:
+    def _iterated(
+        self, grids: DiskGrids | None, key: PairsKey, tau: float, advance: Callable[[float], None]
+    ) -> EigenResult:
+        k, tol, deadline = key.count, key.tol, self.recorder.deadline
+        how: dict[str, Any] = {"tol": tol, "deadline": deadline, "on_step": towards(tol, advance)}
+        if grids is not None:
+            how |= {"seed": key.seed, "max_iter": key.max_iter}
+            return nested(grids.laplacian, grids, k, **how)
+        laplacian = self.regularized(tau)
+        start = laplacian.space.normals(self._width(k), key.seed)
+        start = laplacian.space.copy(start, laplacian.dtype)
+        result = chebyshev(laplacian, start, k, max_iter=min(key.max_iter, _FILTERS), **how)
+        worst, last = float(result.convergence.residuals.max()), result.values[-1]
+        if not tau and result.convergence.converged.all() and worst > last:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
-                f"up to {result.values[-1]:.1e}: clusters may be blurred; give more memory"
+                f"up to {last:.1e}: clusters may be blurred; give more memory"
             )
         return result
 

@@ -15,13 +15,7 @@ from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes
 from mustlink.core.result import EigenResult
 from mustlink.eigen.nested_iteration import n_guard_vectors
-from mustlink.eigen.plain_solve import (
-    asked_tolerance,
-    filtered,
-    no_pairs,
-    tell_end,
-    two_precisions,
-)
+from mustlink.eigen.plain_solve import filtered, two_precisions
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
@@ -184,16 +178,7 @@ class RankWork(RowWork):
         weights, counts, sizes = space.sums(*groups)
         return weights, counts, sizes[:, 0]
 
-    def smallest_pairs(
-        self,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-    ) -> EigenResult:
+    def _pairs(self, k: int, tau: float, **how: Any) -> EigenResult:
         laplacian = self.regularized(tau)
         room = laplacian.size - laplacian.null.n_components
         if room < _LEAST * (k + n_guard_vectors(k)):
@@ -201,18 +186,15 @@ class RankWork(RowWork):
                 f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
                 "ranks; leave out --ranks"
             )
-        tol = asked_tolerance(tol, laplacian.size, tau)
-        key = PairsKey(False, "chebyshev" if tau else "lobpcg", tol, max_iter, seed, None, k)
-        if k == 0:
-            return no_pairs(laplacian, tol)
-        grids, deadline = None if tau else self.grids, self.recorder.deadline
-        with self.recorder.stage("eigenvectors") as advance:
-            if grids is None:
-                result = filtered(laplacian, key, advance, deadline)
-            else:
-                result = two_precisions(laplacian, grids, key, advance, deadline)
-        tell_end(self.recorder, result.convergence)
-        return result
+        return super()._pairs(k, tau, **how)
+
+    def _iterated(
+        self, grids: Hierarchy | None, key: PairsKey, tau: float, advance: Callable[[float], None]
+    ) -> EigenResult:
+        laplacian, deadline = self.regularized(tau), self.recorder.deadline
+        if grids is None:
+            return filtered(laplacian, key, advance, deadline)
+        return two_precisions(laplacian, grids, key, advance, deadline)
 
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
@@ -265,12 +247,11 @@ class RankWork(RowWork):
         result: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
         return result
 
-    def from_working_order(self, own: Array, fill: Any = 0) -> Array | None:
-        """Own rows of all ranks in the graph's order, on rank 0; `fill` for isolated nodes."""
+    def from_working_order(self, own: Array) -> Array | None:
         every = self.ranks.gathered(own)
         if every is None:
             return None
-        result = np.full((self.rows.n_nodes, *own.shape[1:]), fill, dtype=own.dtype)
+        result = np.zeros((self.rows.n_nodes, *own.shape[1:]), dtype=own.dtype)
         result[self.rows.nodes] = every
         return result
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mustlink.context.workspace import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
-from mustlink.core.result import EigenResult
-from mustlink.eigen.plain_solve import DENSE_BELOW
+from mustlink.core.result import Convergence, EigenResult
+from mustlink.eigen.plain_solve import DENSE_BELOW, asked_tolerance, no_pairs, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.structure import GraphLook
@@ -165,11 +165,45 @@ class Work(Protocol):
 
 
 class RowWork:
-    """What graphs on disk and on ranks have in common: a home whose rows are not all at hand."""
+    """What graphs on disk and on ranks have in common: the steps of a fit, but for the iteration.
+
+    `_iterated(grids, key, tau, advance)` computes the pairs of the key with `grids`, or without.
+    """
+
+    single: ClassVar[bool] = False  # whether vectors are in single precision
 
     @property
     def is_small(self: Any) -> bool:
         return bool(self.look.n_linked <= DENSE_BELOW)
+
+    def smallest_pairs(
+        self: Any,
+        k: int,
+        *,
+        tol: float | None = None,
+        max_iter: int = 200,
+        seed: int = 0,
+        tau: float = 0.0,
+        solver: str = "auto",
+    ) -> EigenResult:
+        how = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
+        types = EigenResult, Convergence
+        return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
+
+    def _pairs(
+        self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int
+    ) -> EigenResult:
+        laplacian = self.laplacian
+        tol = asked_tolerance(tol, laplacian.size, tau, single=self.single)
+        if k == 0:
+            return no_pairs(laplacian, tol)
+        grids = None if tau else self.grids
+        solver = "chebyshev" if grids is None else "lobpcg"
+        key = PairsKey(False, solver, tol, max_iter, seed, None, k)
+        with self.recorder.stage("eigenvectors") as advance:
+            result: EigenResult = self._iterated(grids, key, tau, advance)
+        tell_end(self.recorder, result.convergence)
+        return result
 
     def smoothest(
         self: Any,
@@ -184,7 +218,7 @@ class RowWork:
         laplacian, recorder = self.regularized(tau), self.recorder
         count = min(p, self.look.n_linked - laplacian.null.n_components)
         tol = BASIS_TOL if tol is None else tol
-        asked = (None, "rows", tol, BASIS_STEPS, seed, None, count)
+        spec = (None, "rows", tol, BASIS_STEPS, seed, None, count)
         limit = recorder.deadline.limit
 
         def pairs() -> EigenResult:
@@ -197,15 +231,15 @@ class RowWork:
 
         if not tau:
             self.derived.drop(RegularizedKey)  # its vectors are as many as those to come
-            return remember(self.derived, recorder, BasisKey(*asked, limit=limit), plain)
+            return remember(self.derived, recorder, BasisKey(*spec, limit=limit), plain)
         derived = of_regularized(self.derived, tau)
 
         def carried() -> SmoothBasis:
-            result = remember(derived, recorder, PairsKey(*asked, limit=limit), pairs)
+            result = remember(derived, recorder, PairsKey(*spec, limit=limit), pairs)
             vectors: Any = result.vectors
             if result.values.size > count:
                 vectors = laplacian.space.columns(vectors, slice(0, count))
             few = replace(result, values=result.values[:count], vectors=vectors)
             return carried_basis(self.laplacian, laplacian, few)
 
-        return remember(derived, recorder, CarriedKey(*asked, limit=limit), carried)
+        return remember(derived, recorder, CarriedKey(*spec, limit=limit), carried)

@@ -94,10 +94,10 @@ class Diffusion:
             self.problem.sources.largest,
         )
 
-    def bytes_per_source(self, sample: int = 32) -> float:
+    def bytes_per_source(self) -> float:
         """About what a source costs `spread` and the evaluation of F, from an even sample."""
         Y = self.problem.sources
-        chosen = np.unique(np.linspace(0, Y.count - 1, min(sample, Y.count)).astype(np.int64))
+        chosen = np.unique(np.linspace(0, Y.count - 1, min(32, Y.count)).astype(np.int64))
         few = Sources(sp.csc_matrix(Y.B[:, chosen]), sp.csr_matrix((chosen.size, chosen.size)))
         reached = sum(p[1].size for p in self._columns(few, silent))
         entry = 3 * self.filter.weights.size * np.dtype(self.dtype).itemsize + 24

@@ -210,7 +210,7 @@ def constraint_operator(
 
 
 def local_operator(
-    given: NodeMatrix,
+    Q: NodeMatrix,
     laplacian: PlacedLaplacian,
     nodes: NDArray[np.int64],
     *,
@@ -225,10 +225,10 @@ def local_operator(
     if scaled:
         weight /= space.take(space.column(laplacian.root_degree), support)[:, 0]
     scale = sp.diags_array(weight)
-    matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
+    matrix = sp.csr_matrix(scale @ Q.matrix[known][:, known] @ scale)
     matrix.eliminate_zeros()
-    factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
-    return ConstraintOperator(matrix, factor, given.core, support, space)
+    factor = None if Q.factor is None else sp.csr_matrix(scale @ Q.factor[known])
+    return ConstraintOperator(matrix, factor, Q.core, support, space)
 
 
 # --- A graph with penalties for broken constraints, as one sparse plus low-rank matrix

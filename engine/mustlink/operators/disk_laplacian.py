@@ -56,8 +56,7 @@ class DiskLaplacian:
         root = space.rowwise(np.sqrt, seen.degrees)
         inverse = space.rowwise(_inverse, seen.degrees)
         null = _null(seen, root)
-        given = graph, space, inverse, root, null, seen.volume, room, seen.loops
-        return cls(*given)
+        return cls(graph, space, inverse, root, null, seen.volume, room, seen.loops)
 
     def grounded(self, ground: Vector, kept: Vector) -> DiskLaplacian:
         """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n,), see `grounded_degrees`."""

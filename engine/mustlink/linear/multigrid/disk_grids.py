@@ -267,8 +267,8 @@ class AggregateLinks:
         )
         del parts
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        given = values.astype(np.float64), columns, ends
-        W = sp.csr_matrix(given, shape=(self.count, self.count))
+        parts_of_w = values.astype(np.float64), columns, ends
+        W = sp.csr_matrix(parts_of_w, shape=(self.count, self.count))
         if kept < self.count:
             W.sort_indices()
             joined = self._joined(sp.csr_matrix(W.maximum(W.T)), buckets)  # both ends agree

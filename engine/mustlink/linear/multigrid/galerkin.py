@@ -63,7 +63,6 @@ def galerkin_cycle(
     diagonal: NDArray[np.float64],
     coarse: Callable[[sp.csr_matrix], sp.csr_matrix],
     pattern: sp.csr_matrix,
-    degree: int = 2,
 ) -> Cycle:
     """Build the grids for A (m, m), near-null vector 1.
 
@@ -80,7 +79,7 @@ def galerkin_cycle(
     nothing = SparseOperator(sp.csr_matrix(pattern.shape))
     fine = ProductGrid(nothing, 0.0, 1.0, inverse, way, interval=interval, apply=apply)
     if step is None:
-        return Cycle((fine,), degree, 2)
+        return Cycle((fine,), 2, 2)
     P, vector = step
     matrix = sp.csr_matrix(coarse(P))
     grids: list[Level] = []
@@ -95,7 +94,7 @@ def galerkin_cycle(
         if step is None:
             exact = _inverse(matrix) if level.size <= _DENSE else None
             grids.append(replace(level, coarse_inverse=exact))
-            return Cycle((fine, *grids), degree, 2)
+            return Cycle((fine, *grids), 2, 2)
         P, vector = step
         grids.append(replace(level, way=Coarser.of(P, np.float64)))
         matrix = sp.csr_matrix(P.T.tocsr() @ (matrix @ P))
