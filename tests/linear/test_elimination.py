@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from degenerate import GRAPHS, random_graph, spread
 from mustlink.core import dense_algebra
 from mustlink.core.process_memory import Budget, parse_size
-from mustlink.errors import NumericalError
+from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.kernels.elimination import eliminate
 from mustlink.linear import laplacian_solve
@@ -151,7 +151,12 @@ def test_a_larger_graph_goes_on_with_conjugate_gradients(monkeypatch):
     L = laplacian(spread(random_graph(1500), 1e-14))
     B = L.null.project(np.random.default_rng(3).standard_normal((L.size, 2)))
     how = {"tol": 1e-8, "max_iter": 100, "project": L.null.project, "precondition": lambda R: R}
-    budget = Budget(parse_size("1MB"))
+    budget = Budget(parse_size("1GB"))
+
+    def refuse(n_bytes, what):
+        raise OutOfMemoryError(f"{what}: {n_bytes} bytes")
+
+    monkeypatch.setattr(budget, "ask", refuse)
     _, told = solve_laplacian(L, B, **how, budget=budget)
     assert (told.solver, told.iterations) == ("block CG", 100)
     monkeypatch.setattr(laplacian_solve, "ELIMINATED", 1000)
