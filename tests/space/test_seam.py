@@ -13,7 +13,6 @@ HOMES = ("graph", "operators")
 SEE = {
     "advice/observations.py": "looks at degrees and at a sample of a graph as given",
     "advice/suggest.py": "none: a number of edges",
-    "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
     "eigen/memory_work.py": "maps the rows of the graph, and scales them where it is grounded",
     "eigen/rank_work.py": "maps the rows of the graph, sums weights between clusters",
     "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -173,14 +173,6 @@ def rough_inverse(
 # Where clusters are clear, a few eigenvalues are 1000 times smaller than all others. Conjugate
 # gradients spend most of their steps on these, coarse grids resolve them badly. With their vectors
 # known the rest is well conditioned, and products in single precision are all that it needs.
-
-
-@dataclass(frozen=True, eq=False)
-class Smooth:
-    """Vectors Z (m, p), and from which eigenvalue on there are others."""
-
-    vectors: Block
-    low: float
 
 
 class DeflatedPolynomial:
