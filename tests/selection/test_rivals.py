@@ -8,7 +8,7 @@ import pytest
 import mustlink as ml
 from mustlink.context.method_cost import Size
 from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
-from mustlink.eigen.problem import Solving
+from mustlink.eigen.problem import EigenOptions
 from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import FitSpec, Formulation
 from mustlink.selection.held_out import SelectedModel
@@ -83,7 +83,7 @@ def test_a_rival_that_nobody_asked_for_is_solved_to_three_digits():
     made = Formulation(SimpleNamespace(solve=solve), np.ones(2), ("kmeans",))
     taken = SelectedModel(None, 0.01, "kmeans", "won")
     for subspace, tol in (("auto", None), ("exact", None), ("auto", 1e-6), ("exact", 1e-6)):
-        solving = Solving("auto", tol)
+        solving = EigenOptions("auto", tol)
         work = SimpleNamespace(view=None)
         request = FitSpec(work, 2, None, made, None, subspace, ("kmeans",), solving)
         request.solved(taken)

@@ -31,9 +31,9 @@ from mustlink.core.result import Convergence
 from mustlink.discretize.assign import ASSIGNMENTS
 from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconstrained
 from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.problem import Problem, Solution, Solving
+from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.errors import InfeasibleError, InputError
+from mustlink.errors import InfeasibleError
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, per_root
@@ -75,8 +75,12 @@ class ConstrainedCut(Problem):
         return replace(self, laplacian=inside, Q=basis.inside(self.Q), whole=self.Q)
 
     def solve(
-        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
-    ) -> Solution:
+        self,
+        value: float,
+        how: EigenOptions,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> EigenSolution:
         """V for b, or for the first smaller one that leaves any where it `yields`."""
         if work is not None and not self.acts:
             return unconstrained(self.columns + 1, how, work)
@@ -95,8 +99,8 @@ class ConstrainedCut(Problem):
         raise AssertionError
 
     def _solve(
-        self, b: float, how: Solving, work: Workspace | None, start: Block | None
-    ) -> Solution:
+        self, b: float, how: EigenOptions, work: Workspace | None, start: Block | None
+    ) -> EigenSolution:
         # 3: what β is a fraction of
         unit, kth, largest = self.unit, self.kth(self.rank), self.kth(1)
         b = self._tightened(b)
@@ -122,18 +126,18 @@ class ConstrainedCut(Problem):
         note = feasible.remark(self.columns)
         found = (best.vectors, best.lam, best.cost, b, unit, reached, note)
         cuts = feasible_cuts(pencil, feasible, self.columns)
-        return Solution(*found, wanted=self.columns, cuts=cuts)
+        return EigenSolution(*found, wanted=self.columns, cuts=cuts)
 
-    def trial(self, value: float) -> Solution:
+    def trial(self, value: float) -> EigenSolution:
         """As `solve` inside a subspace; empty where nothing is feasible."""
         b, unit = self._tightened(value), self.unit
         if unit <= 0 or unit > self.kth(1):
             b = -abs(b)
         feasible, convergence = feasible_pairs(self._pencil(b), self.columns + 1)
         best = feasible.cheapest(self.columns)
-        return Solution(best.vectors, best.lam, best.cost, b, unit, convergence)
+        return EigenSolution(best.vectors, best.lam, best.cost, b, unit, convergence)
 
-    def inside(self, basis: SmoothBasis, value: float) -> Solution:
+    def inside(self, basis: SmoothBasis, value: float) -> EigenSolution:
         """As ever; where nothing is demanded the smoothest directions beside z."""
         if self.acts:
             return super().inside(basis, value)
@@ -142,7 +146,7 @@ class ConstrainedCut(Problem):
         space.blend(V, space.signs(V) * np.sqrt(volume))
         values, had = basis.values[:count], basis.residuals[:count]
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0.0)))
-        return Solution(V, values, values * volume, 0.0, 0.0, sharp, p=basis.p)
+        return EigenSolution(V, values, values * volume, 0.0, 0.0, sharp, p=basis.p)
 
     def check(self, b: float) -> None:
         """Line 4, before any eigenvector is computed; raises InfeasibleError."""
@@ -256,10 +260,6 @@ class CSP(ConstrainedSpectral):
             check_choice(self.beta, ("auto", *NAMED), "beta")
         else:
             check_number(self.beta, "beta", "a fraction below 1")
-        if self.solver == "lanczos" and self.subspace == "exact":
-            raise InputError(
-                'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
-            )
 
     def _before_work(self, problem: Problem) -> None:
         if not isinstance(self.beta, str) and self.beta >= 1 and problem.acts:

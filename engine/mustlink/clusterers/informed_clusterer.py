@@ -30,7 +30,7 @@ from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.memory_work import in_memory
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
-from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
+from mustlink.eigen.problem import EigenOptions, EigenSolution, FeasibleCuts, Problem
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import side_information, told_of_all
@@ -45,7 +45,7 @@ from mustlink.selection.resolve import resolve
 
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
 INITS = ("auto", "labels", "k-means++")
-KEPT = (SelectedModel, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
+KEPT = (SelectedModel, EigenSolution, Convergence, FeasibleCuts)  # what a kept embedding is made of
 
 
 @dataclass(eq=False, repr=False)
@@ -364,7 +364,7 @@ class ConstrainedSpectral(InformedClusterer):
         request = self._request(work, known, k, seed)
         depends = type(self).__name__, self._depends(), seed, fixed, known
 
-        def embedding() -> tuple[SelectedModel, Solution]:
+        def embedding() -> tuple[SelectedModel, EigenSolution]:
             # Together: which eigenvectors the second step uses depends on what the first needed.
             chosen = fixed if fixed is not None else resolve(request)
             return chosen, request.solved(chosen)
@@ -442,7 +442,7 @@ class ConstrainedSpectral(InformedClusterer):
             formulation,
             self.subspace if isinstance(self.subspace, str) else int(self.subspace),
             ways,
-            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
+            EigenOptions(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
             self._by_criterion,
             self.init,
             self.regularization,

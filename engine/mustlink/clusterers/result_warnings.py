@@ -11,7 +11,7 @@ from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
 from mustlink.discretize.cuts import few_nodes
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
-from mustlink.eigen.problem import Solution
+from mustlink.eigen.problem import EigenSolution
 from mustlink.selection.held_out import NONE, SelectedModel
 
 Ints = NDArray[np.int64]
@@ -199,7 +199,7 @@ def note_components(count: int, k: int, recorder: Recorder) -> None:
 # ---------------------------------------------------------------- feasible cuts
 
 
-def told_cuts(solution: Solution) -> dict[str, Any]:
+def told_cuts(solution: EigenSolution) -> dict[str, Any]:
     """Entries of the report: how many vectors of those wanted there are, and every feasible cut.
 
     Nothing for a method that has as many as it wants.
@@ -223,7 +223,7 @@ def told_cuts(solution: Solution) -> dict[str, Any]:
     return {"feasible": found, "cuts": columns}
 
 
-def doubt_feasible(solution: Solution, recorder: Recorder) -> None:
+def doubt_feasible(solution: EigenSolution, recorder: Recorder) -> None:
     """Tell of vectors that are missing; half of them or more make K clusters doubtful."""
     found, wanted = solution.values.size, solution.wanted or 0
     if found >= wanted:
@@ -238,7 +238,7 @@ def doubt_feasible(solution: Solution, recorder: Recorder) -> None:
 
 
 def told_choices(
-    parameter: str | None, choice: SelectedModel, solution: Solution
+    parameter: str | None, choice: SelectedModel, solution: EigenSolution
 ) -> dict[str, Any]:
     """What was chosen, for a report; `parameter` is the name of the method's own."""
     own = {} if parameter is None else {parameter: solution.parameter}

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Solving:
+class EigenOptions:
     """How eigenproblems are solved: as the parameters of the estimators are named, until when."""
 
     solver: str = "auto"
@@ -55,12 +55,12 @@ class FeasibleCuts:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class EigenSolution:
     """Vectors (m, r) in working order with their eigenvalues (r,) and costs vᵀL̄v (r,).
 
     `parameter` is the value solved for, `unit` what it is a fraction of (1 if of nothing), `p` the
     dimension of the subspace, None if the full problem was solved; `wanted` the number of vectors
-    asked for, of which r are feasible; `cuts` tells of all that are, if a method knows several.
+    asked for, of which r are feasible; `cuts` are all that are, if a method knows several.
     """
 
     vectors: Block
@@ -95,28 +95,32 @@ class Problem(ABC):
 
     @abstractmethod
     def solve(
-        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
-    ) -> Solution:
+        self,
+        value: float,
+        how: EigenOptions,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> EigenSolution:
         """Solve for one value of the parameter; `start` are vectors for a nearby one.
 
         `work` is the graph's, None for a restricted problem. Raises InfeasibleError.
         """
 
-    def trial(self, value: float) -> Solution:
+    def trial(self, value: float) -> EigenSolution:
         """A restricted problem's solution, as near as it gets where `value` is infeasible."""
         return self.solve(value, DENSE)
 
-    def inside(self, basis: SmoothBasis, value: float) -> Solution:
+    def inside(self, basis: SmoothBasis, value: float) -> EigenSolution:
         """The solution in the span of a basis, as vectors on the nodes."""
-        found = self.restricted(basis).solve(value, DENSE)
-        V = basis.combine(found.vectors)
+        result = self.restricted(basis).solve(value, DENSE)
+        V = basis.combine(result.vectors)
         basis.space.blend(V, basis.space.signs(V))
         had = basis.residuals
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0)))
-        return replace(found, vectors=V, convergence=sharp, p=basis.p)
+        return replace(result, vectors=V, convergence=sharp, p=basis.p)
 
 
-DENSE = Solving("dense")
+DENSE = EigenOptions("dense")
 
 
 @contextmanager

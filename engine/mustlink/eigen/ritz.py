@@ -21,7 +21,7 @@ _SOUND = 1e-30  # squared length of a column that single precision knows well
 
 
 @dataclass(frozen=True)
-class Cuts:
+class RoundingLimits:
     """Shares below which something is rounding, one set for each precision of the blocks.
 
     `basis`: of the eigenvalues of a Gram matrix scaled to unit diagonal, for a span that is
@@ -41,9 +41,13 @@ class Cuts:
     free: float
 
 
-CUTS = {
-    np.dtype(np.float64): Cuts(1e-13, 1e-14, fresh=1e-10, column=1e-10, even=1e-6, free=1e-4),
-    np.dtype(np.float32): Cuts(1e-9, 1e-11, fresh=1e-9, column=1e-5, even=1e-4, free=1e-2),
+LIMITS = {
+    np.dtype(np.float64): RoundingLimits(
+        1e-13, 1e-14, fresh=1e-10, column=1e-10, even=1e-6, free=1e-4
+    ),
+    np.dtype(np.float32): RoundingLimits(
+        1e-9, 1e-11, fresh=1e-9, column=1e-5, even=1e-4, free=1e-2
+    ),
 }
 
 
@@ -67,7 +71,7 @@ def whitening(G: Small, cut: float, floor: NDArray[np.float64] | float = _NOTHIN
 
 
 def is_even(G: Small, cut: float, squares: Small | None = None) -> bool:
-    """Whether columns with Gram matrix G (b, b) are far from dependent, see `Cuts`.
+    """Whether columns with Gram matrix G (b, b) are far from dependent, see `RoundingLimits`.
 
     `squares` (b,) are their squared lengths before their part in another span was taken out.
     """
@@ -92,9 +96,9 @@ def set_free(G: Small, width: int, dtype: type) -> Small | None:
     inside = G[split:, split:] - B.T @ B
     if not np.all((squares > _SOUND) & (squares < 1 / _SOUND)):
         return None
-    if not is_even(inside, CUTS[np.dtype(dtype)].free, squares):
+    if not is_even(inside, LIMITS[np.dtype(dtype)].free, squares):
         return None
-    T = whitening(inside, CUTS[np.dtype(dtype)].basis)
+    T = whitening(inside, LIMITS[np.dtype(dtype)].basis)
     E = np.eye(len(G), split + T.shape[1])
     E[:split, split:], E[split:, split:] = -B @ T, T
     return E
@@ -122,7 +126,7 @@ def rayleigh_ritz(
     column whose vᵀMv is rounding beside the others', at its length, is null in M and left out.
     One reduction.
     """
-    cut = CUTS[np.dtype(_dtype(V))].basis
+    cut = LIMITS[np.dtype((V[0] if isinstance(V, list) else V).dtype)].basis
     if MV is None:
         H, G = space.sums(Gram(V, AV), Gram(V, V))
         floor: Any = _NOTHING
@@ -136,14 +140,22 @@ def rayleigh_ritz(
     return sign * theta, C
 
 
+def promising(
+    space: Space, parts: list[Block], A: Map, M: Map, count: int, *, largest: bool = False
+) -> Block:
+    """The `count` best Ritz vectors of Ax = θMx in the span of `parts`, which are changed."""
+    for X in parts:
+        space.blend(X, 1.0 / np.maximum(space.norms(X), _NOTHING))
+    images = [A(X) for X in parts], [M(X) for X in parts]
+    _, C = rayleigh_ritz(space, parts, *images, count=count, largest=largest)
+    del images
+    return space.combine(parts, C)
+
+
 def orthonormal(space: Space, X: Block, M: Map | None = None) -> Block:
     """M-orthonormal basis of the span of X by two sweeps; dependent columns dropped."""
-    cuts = CUTS[np.dtype(X.dtype)]
-    for cut in (cuts.sweep, cuts.fresh):
+    limits = LIMITS[np.dtype(X.dtype)]
+    for cut in (limits.sweep, limits.fresh):
         if X.shape[1]:
             X = space.combine(X, whitening(space.gram(X, X if M is None else M(X)), cut))
     return X
-
-
-def _dtype(V: Block | list[Block]) -> Any:
-    return V[0].dtype if isinstance(V, list) else V.dtype

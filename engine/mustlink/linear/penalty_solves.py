@@ -93,8 +93,8 @@ def _woodbury(matrix: sp.csc_matrix, F: sp.csr_matrix | None, K: Block) -> Map:
 
     def solve(B: Block) -> Block:
         Y = factored.solve(B)
-        found: Block = Y - solved @ dense_algebra.solve(small, K @ (columns.T @ Y))
-        return found
+        result: Block = Y - solved @ dense_algebra.solve(small, K @ (columns.T @ Y))
+        return result
 
     return solve
 

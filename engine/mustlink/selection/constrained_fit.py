@@ -23,7 +23,7 @@ from mustlink.discretize.cuts import ClusterSums, e_of
 from mustlink.discretize.split import cut_profile, splitting_value
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
-from mustlink.eigen.problem import Problem, Solution, Solving
+from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.graph.structure import GraphLook
@@ -263,7 +263,7 @@ class FitSpec:
     formulation_of: FormulationOf
     subspace: int | str
     roundings: tuple[str, ...]
-    solving: Solving
+    solving: EigenOptions
     by_criterion: bool = False
     init: str = "auto"
     regularization: float | str = "auto"
@@ -384,12 +384,12 @@ class FitSpec:
         return asked if even else "chebyshev"
 
     @property
-    def rough(self) -> Solving:
+    def rough(self) -> EigenOptions:
         """How a trial is solved: it need not be sharp."""
         return replace(self.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
 
     @property
-    def taken(self) -> Solving:
+    def taken(self) -> EigenOptions:
         """How the full problem is solved where nobody asked for it: k-means needs a few digits.
 
         Beyond them most steps would go by: 8 digits on 20,000 nodes take 5 times as many as 3.
@@ -397,7 +397,7 @@ class FitSpec:
         tol = _TAKEN if self.solving.tol is None else self.solving.tol
         return replace(self.solving, tol=tol)
 
-    def solved(self, choice: SelectedModel, start: Block | None = None) -> Solution:
+    def solved(self, choice: SelectedModel, start: Block | None = None) -> EigenSolution:
         """The vectors for one choice; sharp ones where the graph alone decides elsewhere."""
         problem = self.formulation.problem
         if choice.p is None:
@@ -412,12 +412,12 @@ class FitSpec:
         with self.recorder.stage("constrained vectors"):
             return problem.inside(basis, choice.value)
 
-    def rows(self, found: Solution) -> Block:
+    def rows(self, found: EigenSolution) -> Block:
         """What is clustered, of vectors."""
         return self.work.space.scaled(found.vectors, self.formulation.row_scale)
 
     def criterion(
-        self, choice: SelectedModel, found: Solution, weight: float
+        self, choice: SelectedModel, found: EigenSolution, weight: float
     ) -> tuple[bool, float]:
         """Whether the clusters of a choice are K, and their E (WHC11 eq. 17); a pass over W."""
         work, space, where = self.work, self.work.space, self.placed.laplacian.positions
@@ -431,7 +431,7 @@ class FitSpec:
 
 
 def cluster(
-    request: FitSpec, choice: SelectedModel, solution: Solution, rows: Block | None = None
+    request: FitSpec, choice: SelectedModel, solution: EigenSolution, rows: Block | None = None
 ) -> Vector:
     """Clusters (m,) in working order, -1 for rows of isolated nodes.
 

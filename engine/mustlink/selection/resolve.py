@@ -20,7 +20,7 @@ from mustlink.core.process_memory import size_text
 from mustlink.core.stopping import TIME_LIMIT
 from mustlink.discretize.assign import transform
 from mustlink.eigen.plain_solve import DENSE_BELOW
-from mustlink.eigen.problem import Solving
+from mustlink.eigen.problem import EigenOptions
 from mustlink.errors import InfeasibleError, OutOfMemoryError
 from mustlink.selection.constrained_fit import FACTORS, USUAL, FitSpec
 from mustlink.selection.held_out import (
@@ -193,7 +193,7 @@ def _rival(request: FitSpec, choice: SelectedModel) -> SelectedModel:
     return replace(best, scores=tuple(table), about_tau=choice.about_tau)
 
 
-def _within_share(request: FitSpec, choice: SelectedModel, n_folds: int) -> Solving | None:
+def _within_share(request: FitSpec, choice: SelectedModel, n_folds: int) -> EigenOptions | None:
     """How the rival's trials are solved, or None and a note where its share is too small for any.
 
     The share is what finding neighbours and the largest subspace took, half a minute at least.

@@ -23,9 +23,9 @@ from mustlink.kernels.aggregated_matrix import strongest_links, whole_links
 from mustlink.kernels.diffused_columns import highest_near, nearest_value, node_keys
 from mustlink.linear.multigrid.hierarchy import (
     STALL,
+    Coarsening,
     Coarser,
     Hierarchy,
-    Step,
     coarsened,
     grids_below,
 )
@@ -36,7 +36,7 @@ from mustlink.space.ranks import Halo, RankSpace
 
 Array = NDArray[Any]
 DIVIDED = 1 << 13  # nodes from which on a coarse grid is divided
-_STRONG = 0.5  # share of a node's strongest link, as at home
+_STRONG = 0.5  # share of a node's strongest link, as in memory
 _UNIT = 2.0**60  # of whole numbers that entries up to 1 are added as
 _ROOT = np.iinfo(np.int64).max
 
@@ -143,7 +143,7 @@ def aggregates(
         open_ = (state > 0) & (state < _ROOT)
         if not space.ranks.added(np.array([np.count_nonzero(open_)]))[0]:
             break
-        spread(state, beside < _ROOT, beside)  # who is beside a root stays so
+        spread(state, beside < _ROOT, beside)  # a node beside a root stays so
         spread(beside, open_, near)
         state = np.where(open_ & (near == _ROOT), 0, state)
         state = np.where(open_ & (near == state), _ROOT, state)
@@ -289,7 +289,7 @@ def divided_hierarchy(laplacian: RankLaplacian, least: int | None = None) -> Hie
 
 def _divided(
     A: RankMatrix, vector: Array, ground: Any, finest: bool, dtype: Any, least: int
-) -> Step | None:
+) -> Coarsening | None:
     """The step from a divided grid; the finest has no other use than to find together."""
     kept = vector > 0 if finest and ground is not None else None
     found = aggregates(A, _STRONG, kept)
@@ -306,4 +306,4 @@ def _divided(
     way = RankCoarser.along(found, weight, dtype, divided=divided)
     if not divided:
         coarse, matrix = A.space.ranks.joined(coarse), SparseOperator(matrix.whole())
-    return Step(way, matrix, coarse, ground)
+    return Coarsening(way, matrix, coarse, ground)
