@@ -34,7 +34,7 @@ from mustlink.core.labels import as_labels
 from mustlink.discretize.assign import kmeans
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import tell_unconverged
-from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (
@@ -89,13 +89,13 @@ class SSKK(InformedClusterer):
     sigma: float | str = "auto"
     max_iter: int = 300
 
-    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
-        graph, recorder = work.graph, work.recorder
+    def _run(self, work: MemoryWork, known: Constraints, seed: int) -> None:
+        view, recorder = work.view, work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed, known)
         if k == 1:
             self._in_one(work, known)
             return
-        laplacian = laplacian_of(work)
+        laplacian = work.laplacian
         with recorder.stage("penalties"):
             problem = penalized(laplacian, known, k, self.penalty, self.volume)  # 1
         sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
@@ -104,41 +104,34 @@ class SSKK(InformedClusterer):
             if tried and recorder.deadline.is_over:
                 recorder.skip_for_time(f'the start "{name}" was not tried')
                 break
-            asked = work.name("sskk", self._depends(), seed, work.memory, known, name)
-            starts = work.kept(  # 2
-                f"start ({name})",
-                asked,
-                partial(self._start, name, problem, work, laplacian, known, k, seed),
-            )
+            key = view.name("sskk", self._depends(), seed, view.memory, known, name)
+            begin = partial(self._start, name, problem, view, laplacian, known, k, seed)
+            starts = view.kept(f"start ({name})", key, begin)  # 2
+            stage = f"kernel k-means ({name})"
 
-            def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
-                with recorder.stage(f"kernel k-means ({name})"):
-                    until = recorder.deadline
+            def descended(stage: str = stage, starts: list[Ints] = starts) -> Descent:
+                until = recorder.deadline
+                with recorder.stage(stage):
                     ends = [
                         descend(problem.A, one, k, sigmas, self.max_iter, until) for one in starts
                     ]
                 best = min(ends, key=lambda end: end.objective)
-                if not best.settled and until.is_over:  # told before it could be kept
-                    recorder.skip_for_time(_unsettled(best))
+                if not best.settled and until.is_over:  # before it is stored
+                    recorder.skip_for_time(best.unsettled)
                 return best
 
-            stage = f"kernel k-means ({name})"
-            tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
+            tried[name] = view.kept(stage, key, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
+        best = tried[used]
         with recorder.stage("clusters"):
-            found = tried[used].state.labels
-            self.labels_ = self._labels(MemoryWork(work), found, k)
-            self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
-        self.graph_ = graph
+            self.labels_ = self._labels(work, best.state.labels, k)
+            self.embedding_ = work.graph.spread(_edge_shares(problem, laplacian, best))
+        self.graph_ = work.graph
         note_contradictions(known, recorder)
         warn_of_lost(int(np.count_nonzero(laplacian.positions[known.nodes] < 0)), recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
-        best = tried[used]
-        if not best.settled and _unsettled(best) not in recorder.left_out:
-            recorder.warn(
-                f"single moves still lowered the objective after {best.sweeps} sweeps; "
-                "raise max_iter"
-            )
+        if not best.settled and best.unsettled not in recorder.left_out:
+            recorder.warn(f"{best.unsettled}; raise max_iter")
         choices = {
             "init": used,
             "why": "lowest objective" if len(tried) > 1 else "the only start",
@@ -147,7 +140,7 @@ class SSKK(InformedClusterer):
             "sigma": problem.bound if self.sigma == "auto" else float(self.sigma),
         }
         self._report(
-            MemoryWork(work),
+            work,
             k,
             choices,
             None,
@@ -218,10 +211,6 @@ class SSKK(InformedClusterer):
             return [neighbourhood_start(problem.A, laplacian, known, k)]
 
 
-def _unsettled(found: Descent) -> str:
-    return f"single moves still lowered the objective after {found.sweeps} sweeps"
-
-
 def _edge_shares(
     problem: PenalizedGraph, laplacian: NormalizedLaplacian, best: Descent
 ) -> NDArray[np.float64]:
@@ -287,10 +276,10 @@ def neighbourhoods(known: Constraints, laplacian: NormalizedLaplacian) -> tuple[
     The transitive closure of positive pairs and labels (Kulis et al. 2005). O(n + m log m).
     """
     pairs, mean = known.merged
-    said = gather(pairs[mean > 0], np.empty((0, 2), dtype=np.int64), known.labels)
-    nodes = laplacian.positions[said.nodes]
+    closed = gather(pairs[mean > 0], np.empty((0, 2), dtype=np.int64), known.labels)
+    nodes = laplacian.positions[closed.nodes]
     linked = nodes >= 0
-    groups = np.unique(said.grouped[0][linked], return_inverse=True)[1]
+    groups = np.unique(closed.grouped[0][linked], return_inverse=True)[1]
     return nodes[linked], np.asarray(groups, dtype=np.int64).ravel()
 
 
@@ -376,6 +365,11 @@ class Descent:
     def objective(self) -> float:
         """J of the clustering."""
         return objective(self.state)
+
+    @property
+    def unsettled(self) -> str:
+        """What is wrong where it is not settled."""
+        return f"single moves still lowered the objective after {self.sweeps} sweeps"
 
 
 def objective(state: Clusters) -> float:

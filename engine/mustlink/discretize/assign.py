@@ -160,7 +160,7 @@ def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, i
     # One thread: the sums come out the same on every machine, and on a busy one the barriers of
     # several threads were measured to cost 75 times what they save.
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
-        # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
+        # Fewer distinct rows than k: the caller warns of it by the labels.
         warnings.simplefilter("ignore", FewerClusters)
         seed, restarts = how
         weights, seen = None, space.take(rows, nodes)

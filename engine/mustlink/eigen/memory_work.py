@@ -189,8 +189,3 @@ class MemoryWork:
     def with_recorder(self, recorder: Recorder) -> MemoryWork:
         """The same for a later fit."""
         return MemoryWork(replace(self.view, recorder=recorder))
-
-
-def in_memory(work: Any) -> Any:
-    """A workspace as a home; a home as it is."""
-    return MemoryWork(work) if isinstance(work, Workspace) else work

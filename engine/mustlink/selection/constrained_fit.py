@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regulariz
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
-from mustlink.graph.structure import GraphLook
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
 from mustlink.selection.regularization import if_of_points
@@ -36,14 +35,14 @@ Floats = NDArray[np.float64]
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
 FACTORS = (1, 2, 4, 8, 12)  # p as multiples of K; with K the graph decides nearly everything
 USUAL = 4  # times K: what is tried first, and at most on disk and on ranks
-_SHARE = 6  # nodes there for each vector of a subspace that is not asked for
+_SHARE = 6  # nodes there for each vector of a subspace that is chosen
 _ROUGH = 1e-2  # residual of a trial
 _ROUGH_STEPS = 60
 _TAKEN = 1e-3  # of a rival that won
 
 
 @dataclass(frozen=True)
-class Grid:
+class ParameterValues:
     """Values of the parameter to choose from: in a subspace, of the full problem, as its rivals.
 
     Of `smooth` the last one is taken where nothing can be tried; `rivals` are those with which the
@@ -78,7 +77,7 @@ class Formulation:
     problem: Problem
     row_scale: Vector
     roundings: tuple[str, ...]
-    grid: Grid = Grid()
+    grid: ParameterValues = ParameterValues()
     weighing: str = ""
 
 
@@ -236,11 +235,11 @@ def all_rows(laplacian: PlacedLaplacian, value: float) -> Vector:
 
 def per_root(laplacian: PlacedLaplacian) -> Vector:
     """D^-½1, (m,), 0 for rows without an edge."""
-    return laplacian.space.rowwise(_inverse, laplacian.root_degree)
 
+    def inverse(root: Floats) -> Floats:
+        return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
-def _inverse(root: Floats) -> Floats:
-    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    return laplacian.space.rowwise(inverse, laplacian.root_degree)
 
 
 # --- A fit, once everything about it is decided
@@ -248,7 +247,7 @@ def _inverse(root: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FitSpec:
-    """What was asked for: graph, K, constraints, the method's formulation, and what is left open.
+    """A fit to be made: graph, K, constraints, the method's formulation, and what is left open.
 
     `placed` has the constraints of nodes as the formulation sees them. `by_criterion` chooses the
     parameter by WHC11's E instead of constraints held out; `init` is where the last k-means starts;
@@ -280,32 +279,15 @@ class FitSpec:
         return self.work.home == MEMORY
 
     @property
-    def look(self) -> GraphLook:
-        """What is seen of the graph before any eigenvector."""
-        return self.work.look
-
-    @property
-    def is_small(self) -> bool:
-        """Whether one process solves the full problem in no time."""
-        return self.work.is_small
-
-    @property
     def directions(self) -> int:
         """Smooth vectors that the graph has."""
-        return self.look.n_linked - 1
-
-    @property
-    def unconstrained(self) -> int | None:
-        """The subspace of a fit without constraints: K smooth vectors where None cannot be had."""
-        if self.in_memory:
-            return None
-        return min(self.k if isinstance(self.subspace, str) else self.subspace, self.directions)
+        return self.work.look.n_linked - 1
 
     @property
     def stated(self) -> tuple[bool, Size]:
         """Whether vectors are in single precision, and the size of the graph."""
         work = self.work
-        return work.laplacian.dtype == np.float32, Size(self.look.n_linked, work.n_entries)
+        return work.laplacian.dtype == np.float32, Size(work.look.n_linked, work.n_entries)
 
     def most_directions(self) -> int:
         """Smooth vectors that the graph has and the memory holds; on disk memory holds few."""
@@ -334,7 +316,7 @@ class FitSpec:
             if sizes[-1] > most:
                 self.left.append(f"subspaces of more than {most} smooth vectors")
             return tuple(p for p in sizes if p <= most) or (min(self.k, self.directions),)
-        if not recorder.deadline.is_set or self.is_small:
+        if not recorder.deadline.is_set or self.work.is_small:
             return sizes
         share = recorder.deadline.share(0.5).remaining()
         fit = tuple(p for p in sizes[1:] if smooth_seconds(size, p) <= share)
@@ -348,25 +330,15 @@ class FitSpec:
         """Who hears of stages and choices."""
         return self.work.recorder
 
-    @property
-    def solves_exactly(self) -> bool:
-        """Whether the full problem is solved, because the caller wants it."""
-        return self.subspace == "exact"
-
-    @property
-    def seed(self) -> int:
-        """The seed of everything random."""
-        return self.solving.seed
-
     def basis(self, p: int, tau: float = 0.0, *, sharp: bool = False) -> SmoothBasis:
-        """At least p smooth directions; sharp ones where p was asked for on a small graph."""
-        tol, n = self.solving.tol, self.look.n_linked
+        """At least p smooth directions; sharp ones of a given p on a small graph."""
+        tol, n = self.solving.tol, self.work.look.n_linked
         below = SHARP_BELOW if isinstance(self.subspace, int) else 0
         below = below if self.in_memory else max(below, DENSE_BELOW)
         if tol is None and (sharp or n <= below):
             tol = default_tolerance(n, single=self.stated[0])
             tol = max(tol, regularized_tolerance(n)) if tau and self.in_memory else tol
-        how: dict[str, Any] = {"tol": tol, "seed": self.seed, "solver": self._solver(tol)}
+        how: dict[str, Any] = {"tol": tol, "seed": self.solving.seed, "solver": self._solver(tol)}
         found = self.work.smoothest(p, tau=tau, **how)
         placed = self.placed.laplacian
         return found if found.laplacian is placed else replace(found, laplacian=placed)
@@ -377,32 +349,28 @@ class FitSpec:
         The span needs but a few (co-authors, 60 vectors of 18,000 nodes: 0.5 CPU seconds where
         LOBPCG takes 2.5).
         """
-        asked = self.solving.solver
-        if not self.in_memory or asked != "auto" or tol is not None or self.is_small:
-            return asked
-        even = if_of_points(self.look.info) or self.look.even[0]
-        return asked if even else "chebyshev"
+        solver = self.solving.solver
+        if not self.in_memory or solver != "auto" or tol is not None or self.work.is_small:
+            return solver
+        even = if_of_points(self.work.look.info) or self.work.look.even[0]
+        return solver if even else "chebyshev"
 
     @property
     def rough(self) -> Solving:
         """How a trial is solved: it need not be sharp."""
         return replace(self.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
 
-    @property
-    def taken(self) -> Solving:
-        """How the full problem is solved where nobody asked for it: k-means needs a few digits.
-
-        Beyond them most steps would go by: 8 digits on 20,000 nodes take 5 times as many as 3.
-        """
-        tol = _TAKEN if self.solving.tol is None else self.solving.tol
-        return replace(self.solving, tol=tol)
-
     def solved(self, choice: SelectedModel, start: Block | None = None) -> Solution:
-        """The vectors for one choice; sharp ones where the graph alone decides elsewhere."""
+        """The vectors for one choice; sharp ones where the graph alone decides elsewhere.
+
+        Of a full problem that was chosen k-means needs a few digits: 8 of them on 20,000
+        nodes take 5 times as many steps as 3.
+        """
         problem = self.formulation.problem
         if choice.p is None:
-            how = self.solving if self.solves_exactly else self.taken
-            work: Any = self.work
+            how, work = self.solving, cast(MemoryWork, self.work)
+            if self.subspace != "exact" and how.tol is None:
+                how = replace(how, tol=_TAKEN)
             found = problem.solve(choice.value, how, work.view, start)
             if found.convergence.reason == TIME_LIMIT:
                 self.recorder.skip_for_time(found.convergence.status)
@@ -437,14 +405,17 @@ def cluster(
 
     The constraints choose where k-means starts. `rows` are `request.rows(solution)`.
     """
-    k, way, seed, known = request.k, choice.way, request.seed, request.known
+    k, way, seed, known = request.k, choice.way, request.solving.seed, request.known
     space, placed = request.work.space, request.placed.laplacian
     rows = request.rows(solution) if rows is None else rows
     if way == "split":
         return _split(request, cut_vector(rows)[:, 0])
     if way == "sign":
         clusters = assign(cut_vector(rows, space), k, way, seed, space=space).labels
-        return clusters if space.weights is None else _counted(space, clusters)
+        if space.weights is None:
+            return clusters
+        # rows that count nothing are isolated nodes
+        return space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, space.weights)
     seen = space.rowwise(lambda E: transform(E, way, solution.cost), rows)
     centers: Small | None = None
     if request.init == "labels" and known.labels is not None:
@@ -456,11 +427,6 @@ def cluster(
             some = space.take(seen, sample.rows)
             centers = starting_centers(some, sample, known, k, seed)
     return clusters_of(space, seen, k, seed, centers=centers)
-
-
-def _counted(space: Space, clusters: Vector) -> Vector:
-    """Clusters, -1 for rows that count nothing."""
-    return space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, space.weights)
 
 
 def _split(request: FitSpec, vector: NDArray[np.float64]) -> NDArray[np.int64]:
