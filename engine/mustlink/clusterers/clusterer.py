@@ -303,9 +303,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         there = set(np.unique(self.labels_[self.labels_ >= 0]).tolist())
         found = self.cluster_names_
         if not isinstance(names, Mapping):
-            raise InputError(
-                f"names: {type(names).__name__} given; give text by number: {{0: 'cats', 3: 'dogs'}}"
-            )
+            kind = type(names).__name__
+            raise InputError(f"names: {kind} given; give text by number: {{0: 'cats', 3: 'dogs'}}")
         for number, name in names.items():
             if number not in there:
                 raise InputError(f"names: no cluster has number {number}; labels_ tells which do")

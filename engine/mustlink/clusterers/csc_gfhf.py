@@ -187,7 +187,11 @@ class CSCGFHF(GraphClusterer):
         if k == 1:
             self._in_one(work, self._given)
             return
-        way = self._way(k)
+        way = self.assign
+        if way == "auto":
+            way = "sign" if k == 2 else "sphere"
+        elif way == "sign" and k != 2:
+            raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
         key = view.name("csc-gfhf", self._depends(), seed, view.memory, y, prior, belief)
         part = answered(work.laplacian, P)  # 11
         found = view.kept(
@@ -261,18 +265,6 @@ class CSCGFHF(GraphClusterer):
         as_integer(self.max_rank, "max_rank", 2)
         if not self._follows_labels:
             as_integer(self.n_clusters, "n_clusters", 1)
-        if self.assign == "sign" and not self._follows_labels and self.n_clusters != 2:
-            raise InputError(
-                f'assign: "sign" makes 2 clusters, not {self.n_clusters}; use "sphere"'
-            )
-
-    def _way(self, k: int) -> str:
-        """How clusters are made of the vectors."""
-        if self.assign == "auto":
-            return "sign" if k == 2 else "sphere"
-        if self.assign == "sign" and k != 2:
-            raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
-        return self.assign
 
     def _stationary(
         self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int

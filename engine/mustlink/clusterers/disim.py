@@ -27,6 +27,7 @@ from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, check_choice, check_tolerance
 from mustlink.core.observe import Observer, Recorder, recorded
+from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import kmeans, seeded_kmeans, transform
 from mustlink.eigen.memory_work import MemoryWork
@@ -116,8 +117,14 @@ class DISIM(GraphClusterer):
             )
         work = MemoryWork(Workspace(self.graph_, recorder))
         k = self._clusters(work, known.classes.size, seed)
-        labels, view = known.labels, self._view_of(A, recorder, seed, counts)  # 1
-        U, V = np.vsplit(self._vectors(view, k, seed), 2)  # 2
+        # 1: every node twice, and τ; the engine's mean degree leaves out copies without an edge
+        labels, twice = known.labels, None if counts is None else np.tile(counts, 2)
+        view = self._work(bipartite_graph(A), recorder, seed, twice)
+        linked = float(laplacian_of(view).copies.sum())
+        share = 1.0 if self.regularization == "auto" else float(self.regularization)
+        view = view.regularized(share * linked / view.graph.count)
+        rows, convergence = self._vectors(view, k, seed)  # 2
+        U, V = np.vsplit(rows, 2)
         sends, receives = np.split(view.graph.degrees > 0, 2)
         self.embedding_ = np.hstack([U, V])
 
@@ -139,10 +146,10 @@ class DISIM(GraphClusterer):
             self.labels_ = self._placed(clusters(self.embedding_, sends | receives), k, recorder)
         kept = warn_if_broken(self.labels_, known, recorder)
         choices = {
-            "regularization": [self._share, "of the mean out-degree"],
-            "solver": self._convergence.solver,
+            "regularization": [share, "of the mean out-degree"],
+            "solver": convergence.solver,
         }
-        self._report(work, k, choices, self._convergence, kept, "DI-SIM")
+        self._report(work, k, choices, convergence, kept, "DI-SIM")
 
     def _check(self) -> None:
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
@@ -155,20 +162,7 @@ class DISIM(GraphClusterer):
                 "directed graph, for points use NCut"
             )
 
-    @property
-    def _share(self) -> float:
-        return 1.0 if self.regularization == "auto" else float(self.regularization)
-
-    def _view_of(
-        self, A: sp.csr_matrix, recorder: Recorder, seed: int, counts: Floats | None
-    ) -> Workspace:
-        """Every node twice, and τ; the engine's mean leaves out copies without an edge."""
-        twice = None if counts is None else np.tile(counts, 2)
-        work = self._work(bipartite_graph(A), recorder, seed, twice)
-        linked = float(laplacian_of(work).copies.sum())
-        return work.regularized(self._share * linked / work.graph.count)
-
-    def _vectors(self, view: Workspace, k: int, seed: int) -> Floats:
+    def _vectors(self, view: Workspace, k: int, seed: int) -> tuple[Floats, Convergence]:
         """U over V, (2n, K)."""
         laplacian = laplacian_of(view)
         wanted = max(0, k - laplacian.null.n_components)
@@ -178,9 +172,8 @@ class DISIM(GraphClusterer):
         tell_unconverged(view.recorder, found.convergence, single=view.single)
         Z, values = with_null(laplacian.space, laplacian, found, k)
         self.eigenvalues_, self.singular_values_ = values, 1.0 - values
-        self._convergence = found.convergence
         rows: Floats = np.sqrt(2.0) * laplacian.from_working_order(Z)
-        return rows
+        return rows, found.convergence
 
     def _placed(self, found: Ints, k: int, recorder: Recorder) -> Ints:
         """Labels, with those of nodes without an edge as `isolated` says."""

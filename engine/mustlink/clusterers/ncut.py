@@ -172,7 +172,12 @@ class NCut(GraphClusterer):
             raise InputError(
                 f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
             )
-        cut, regular = self._decided(work, k, seed)
+        cuts = NormalizedCuts(work, k, self.variant, self.solver, self.tol, self.max_iter, seed)
+        if self.variant != "shi-malik":
+            cut, regular = decided_cut(cuts, self.regularization, k)
+        else:
+            cut, regular = cuts.sharp(), Regularization(0.0, "shi-malik")
+        tell_of_cut(work, cut, regular.tau)
         start = {}
         if labels is not None:
             assert isinstance(work, MemoryWork)
@@ -216,28 +221,18 @@ class NCut(GraphClusterer):
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
         check_tolerance(self.tol)
         check_regularization(self.regularization)
-
-    def _decided(self, work: Work, k: int, seed: int) -> tuple[NormalizedCut, Regularization]:
-        """The cut of the graph, and what was added to degrees; raises InputError."""
-        cuts = NormalizedCuts(work, k, self.variant, self.solver, self.tol, self.max_iter, seed)
-        if self.variant != "shi-malik":
-            cut, regular = decided_cut(cuts, self.regularization, k)
-        elif self.regularization in ("auto", 0):
-            cut, regular = cuts.sharp(), Regularization(0.0, "shi-malik")
-        else:
+        if self.variant == "shi-malik" and self.regularization not in ("auto", 0):
             raise InputError(
                 'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
                 'are; use variant="ng"'
             )
-        tell_of_cut(work, cut, regular.tau)
-        return cut, regular
+        if self.variant == "shi-malik" and self.init == "labels":
+            raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
 
     def _starting_labels(self, y: Any, work: Any) -> tuple[Ints | None, int]:
         """Labels (n,) of the nodes that k-means starts from, and their classes; InputError."""
         if self.init != "labels":
             return None, 0
-        if self.variant == "shi-malik":
-            raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
         graph: Graph = work.graph
         labels = as_labels(on_both_sides(class_labels(y)[0], graph), graph.n_rows, "y")
         n_classes = np.unique(labels[labels >= 0]).size

@@ -185,7 +185,12 @@ class PropagatedConstraints(InformedClusterer):
         if F.counts["weakened"] and not F.counts["strengthened"] and not F.counts["added"]:
             recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
         as_it_is = Moves.of(rows, F.new, recorder)
-        powers, variants = self._ways(known, F.largest)
+        powers = POWERS if self.power == "auto" else (float(self.power),)
+        variants = ("luxburg", "ng") if self.variant == "auto" else (self.variant,)
+        if F.largest == 0 or not self.normalize:
+            powers = (1.0,)
+        if known.is_empty or F.largest == 0:
+            variants = variants[:1]
         best: Any = None
         tried: list[dict[str, Any]] = []
         for power in powers:
@@ -276,16 +281,6 @@ class PropagatedConstraints(InformedClusterer):
         left, beside = work.recorder.budget.left(), _PLACES * work.n_nodes + RESERVE + _BUFFERS
         room = FACTORS if left is None else max(0, left - beside)
         return DiskRows(laplacian, room, work.folder)
-
-    def _ways(self, known: Constraints, largest: float) -> tuple[tuple[Any, ...], ...]:
-        """Powers of F and variants of the cut to try; nothing to choose without constraints."""
-        powers = POWERS if self.power == "auto" else (float(self.power),)
-        variants = ("luxburg", "ng") if self.variant == "auto" else (self.variant,)
-        if largest == 0 or not self.normalize:
-            powers = (1.0,)
-        if known.is_empty or largest == 0:
-            variants = variants[:1]
-        return powers, variants
 
     def _of_power(self, moves: Moves, F: PropagatedPairs, power: float) -> Moves:
         """F as it is, or normalised and raised to a power."""

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from mustlink.clusterers.clusterer import Ints
 from mustlink.clusterers.informed_clusterer import InformedClusterer
+from mustlink.clusterers.ncut import NormalizedCuts
 from mustlink.clusterers.result_warnings import note_contradictions, warn_if_broken, warn_of_lost
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.context.method_cost import Cost, eigenvectors
-from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.check import as_integer, check_choice, check_positive
 from mustlink.core.deadline import NEVER, Deadline
@@ -34,7 +34,7 @@ from mustlink.core.labels import as_labels
 from mustlink.discretize.assign import kmeans
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import tell_unconverged
-from mustlink.eigen.solver import smallest_pairs, smoothest
+from mustlink.eigen.solver import smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (
@@ -105,7 +105,7 @@ class SSKK(InformedClusterer):
                 recorder.skip_for_time(f'the start "{name}" was not tried')
                 break
             key = view.name("sskk", self._depends(), seed, view.memory, known, name)
-            begin = partial(self._start, name, problem, view, laplacian, known, k, seed)
+            begin = partial(self._start, name, problem, work, known, k)
             starts = view.kept(f"start ({name})", key, begin)  # 2
             stage = f"kernel k-means ({name})"
 
@@ -192,23 +192,19 @@ class SSKK(InformedClusterer):
         return ("relaxed", "neighborhoods") if grouped else ("relaxed",)
 
     def _start(
-        self,
-        name: str,
-        problem: PenalizedGraph,
-        work: Workspace,
-        laplacian: NormalizedLaplacian,
-        known: Constraints,
-        k: int,
-        seed: int,
+        self, name: str, problem: PenalizedGraph, work: MemoryWork, known: Constraints, k: int
     ) -> list[Ints]:
+        A, laplacian, seed = problem.A, work.laplacian, self._used_seed
         if name == "spectral":
-            return [spectral_start(work, laplacian, k, seed)]
+            cut = NormalizedCuts(work, k, seed=seed).sharp()
+            tell_unconverged(work.recorder, cut.convergence, single=work.view.single)
+            return [cut.clusters]
         if name == "relaxed":
-            return relaxed_starts(problem, work, laplacian, k, seed)
+            return relaxed_starts(problem, work, k, seed)
         with work.recorder.stage(f"start: {name}"):
             if name == "given":
-                return [given_start(problem.A, laplacian, work.graph, self.init, k)]
-            return [neighbourhood_start(problem.A, laplacian, known, k)]
+                return [given_start(A, laplacian, work.graph, self.init, k)]
+            return [neighbourhood_start(A, laplacian, known, k)]
 
 
 def _edge_shares(
@@ -228,30 +224,14 @@ WIDEST = 4  # smooth vectors for the relaxation, times k
 _SMOOTHING = 20  # products after which a node without affinity to the centres counts as far
 
 
-def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed: int) -> Ints:
-    """k-means on the rows of D^-½Z, Z the k smoothest eigenvectors of L̄, null space included."""
-    count = min(k, laplacian.null.n_components)
-    found = smallest_pairs(work, k - count, seed=seed)
-    tell_unconverged(work.recorder, found.convergence, single=work.single)
-    with work.recorder.stage("start: k-means"):
-        Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
-        return kmeans(Z / laplacian.root_degree[:, None], k, seed, space=laplacian.space).labels
-
-
-def relaxed_starts(
-    problem: PenalizedGraph,
-    work: Workspace,
-    laplacian: NormalizedLaplacian,
-    k: int,
-    seed: int,
-) -> list[Ints]:
+def relaxed_starts(problem: PenalizedGraph, work: MemoryWork, k: int, seed: int) -> list[Ints]:
     """k-means on the relaxed minimiser of J among smooth vectors: k, 2k and 4k of them.
 
     f = D^-½Uc for the smoothest eigenvectors U of L̄: the k largest pairs of
     (UᵀSU + wFᵀQF)c = μFᵀMFc with F = D^-½U, a small dense problem; k of them are the unconstrained
     start. Over all vectors the relaxation would have spikes on the constrained nodes.
     """
-    basis = smoothest(work, WIDEST * k, seed=seed)
+    basis, laplacian = smoothest(work.view, WIDEST * k, seed=seed), work.laplacian
     Q, w, weight = problem.Q, problem.penalty, problem.A.weight
     found = []
     with work.recorder.stage("start: relaxation"):
@@ -399,9 +379,7 @@ def descend(
     return local_search(A, found, max_iter, deadline)
 
 
-def lloyd(
-    A: Penalized, found: Descent, sigma: float, max_iter: int, deadline: Deadline = NEVER
-) -> Descent:
+def lloyd(A: Penalized, found: Descent, sigma: float, max_iter: int, deadline: Deadline) -> Descent:
     """Batch steps with one shift (Kulis et al. 2005, SS-Kernel-KMeans) while J falls.
 
     With a shift that makes the kernel positive semidefinite no step can raise J.
@@ -417,16 +395,14 @@ def lloyd(
     return found
 
 
-def local_search(
-    A: Penalized, found: Descent, max_iter: int, deadline: Deadline = NEVER
-) -> Descent:
+def local_search(A: Penalized, found: Descent, max_iter: int, deadline: Deadline) -> Descent:
     """Single moves until none helps (Dhillon, Guan & Kulis 2007, local search, chains of one).
 
     Nodes are looked at again when a neighbour has moved; all of them, with totals computed anew,
     before the end is declared.
     """
     k = found.state.weight.size
-    moves, sweeps, settled = found.moves, 0, False
+    moves, sweeps, settled = 0, 0, False
     state = clusters_of(A, found.state.labels, k)
     awake = np.zeros(state.labels.size, dtype=np.uint8)
     while sweeps < max_iter and not settled and not deadline.is_over:

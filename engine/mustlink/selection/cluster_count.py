@@ -86,16 +86,14 @@ def count_clusters(work: Workspace, seed: int, known: Constraints | None = None)
     most = min(MOST, max(MOST_COUNTED, 2 * found.k)) if network else MOST_COUNTED
     view = counting_view(work)[0] if network else work
     pairs = count_by_pairs(view, known, most, seed)
-    return found if pairs is None else _with_pairs(found, pairs)
-
-
-def _with_pairs(graph: ClusterCount, pairs: PairCount) -> ClusterCount:
+    if pairs is None:
+        return found
     doubt = None
     if pairs.high - pairs.low > _WIDE:
         doubt = (
-            f"{pairs.in_words}: give more pairs, or name the number if you know it ({graph.reason})"
+            f"{pairs.in_words}: give more pairs, or name the number if you know it ({found.reason})"
         )
-    return ClusterCount(pairs.k, f"{pairs.in_words}; {graph.reason}", doubt, graph.gap)
+    return ClusterCount(pairs.k, f"{pairs.in_words}; {found.reason}", doubt, found.gap)
 
 
 def is_counted_as_network(graph: Graph) -> bool:
@@ -167,10 +165,13 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
             "most 1)"
         )
     reason += _others(gaps, k)
+    # the second eigenvalue of a random graph in which all nodes have as many edges (Friedman)
+    degree = float(np.diff(graph.affinity.indptr)[nodes].mean())
+    of_random = 1.0 - 2.0 * np.sqrt(degree - 1.0) / degree if degree > 2.0 else 2.0
     doubt = None
     if not in_time:
         doubt = f"there was no time for eigenvalues to converge: {k} is a guess, name the number"
-    elif values[1] > _of_random(float(np.diff(graph.affinity.indptr)[nodes].mean())):
+    elif values[1] > of_random:
         doubt = (
             f"perhaps there are no clusters at all: the second eigenvalue, {values[1]:.2f}, is as "
             "large as in random graphs of as many edges: do not rely on these"
@@ -213,11 +214,6 @@ def _others(gaps: NDArray[np.float64], k: int) -> str:
     others = [one for one in wide[:_TOLD] if gaps[one - 2] >= _RIVAL * gaps.max()]
     named = ", ".join(f"{other} ({gaps[other - 2]:.2f})" for other in others)
     return f"; others: {named}" if named else ""
-
-
-def _of_random(degree: float) -> float:
-    """The second eigenvalue of a random graph in which all nodes have `degree` edges (Friedman)."""
-    return 1.0 - 2.0 * np.sqrt(degree - 1.0) / degree if degree > 2.0 else 2.0
 
 
 # --- How many clusters pairs ask for: those of the graph alone, for every K, that agree with them

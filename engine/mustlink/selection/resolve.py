@@ -130,18 +130,13 @@ def _why_one(request: FitSpec) -> str:
 
 
 def _fits_whole(request: FitSpec) -> bool:
-    """Whether the full problem fits into the memory; a note where it does not."""
     work: Any = request.work
-    room = work.view.room
-    if room is None or request.work.is_small:
-        return True
     single, size = request.stated
-    needed = full_problem(request.k).peak(size, single=single)
-    if needed <= room:
+    needed, room = full_problem(request.k).peak(size, single=single), work.view.room
+    if room is None or needed <= room:
         return True
-    request.recorder.note(
-        f"memory: the full problem needs {size_text(needed, up=True)} and is not tried"
-    )
+    least = size_text(needed, up=True)
+    request.recorder.note(f"memory: the full problem needs {least} and is not tried")
     return False
 
 
@@ -155,10 +150,9 @@ def _rival(request: FitSpec, choice: SelectedModel) -> SelectedModel:
     """
     known, k, recorder = request.known, request.k, request.recorder
     seed = request.solving.seed
-    only_labels = known.kind == "labels"
     work: Any = request.work
     laplacian, small = work.laplacian, work.is_small
-    if not (only_labels or small) or not _fits_whole(request):
+    if not small and (known.kind != "labels" or not _fits_whole(request)):
         return choice
     best, table = choice, list(choice.scores)
     folds = folds_of(known, seed)
