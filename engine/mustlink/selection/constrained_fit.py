@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Protocol, Self, cast
 
 import numpy as np
@@ -126,88 +125,63 @@ class Placed:
         if isinstance(work, MemoryWork):
             return cls(work.graph, work.laplacian, known)
         nodes = known.nodes if known.nodes.size else np.zeros(1, dtype=np.int64)
-        laplacian = PlacedNodes(work, np.asarray(work.places(nodes), dtype=np.int64))
-        return cls(KnownNodes(laplacian), laplacian, known[nodes])
+        positions = np.asarray(work.places(nodes), dtype=np.int64)
+        space, laplacian = work.space, work.laplacian
+        root = laplacian.root_degree
+        placed = PlacedNodes(
+            positions,
+            space,
+            space.weights,
+            work.n_entries,
+            root,
+            laplacian.volume,
+            laplacian.volume / work.look.n_linked,
+        )
+        own = space.take(space.column(root), np.maximum(positions, 0))[:, 0]
+        degrees = np.where(positions >= 0, own**2, 0.0)
+        inverse, most = (space.peaks(space.column(v))[0] for v in (per_root(placed), root))
+        span = float(inverse) ** -2, float(most) ** 2
+        return cls(KnownNodes(degrees, float(work.n_nodes), span), placed, known[nodes])
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedNodes:
-    """L̄ of a work with the places of s nodes in its order, see `PlacedLaplacian`."""
+    """L̄ of a work with the places of s nodes in its order, -1 for isolated ones.
 
-    work: Work
+    See `PlacedLaplacian`; rows of all nodes are nowhere together.
+    """
+
     positions: NDArray[np.int64]
-
-    @property
-    def space(self) -> Space:
-        """Where blocks live."""
-        return self.work.space
+    space: Space
+    weights: Vector | None
+    n_entries: int
+    root_degree: Vector
+    volume: float
+    mean_degree: float
 
     @property
     def size(self) -> int:
         """Rows of blocks."""
-        return self.work.space.size
-
-    @property
-    def weights(self) -> Vector | None:
-        """How often a row counts, 0 for isolated nodes that have one."""
-        return self.work.space.weights
-
-    @property
-    def n_entries(self) -> int:
-        """Stored weights of the graph."""
-        return self.work.n_entries
-
-    @property
-    def root_degree(self) -> Vector:
-        """D^½1."""
-        return self.work.laplacian.root_degree
-
-    @property
-    def volume(self) -> float:
-        """Sum of the degrees."""
-        return self.work.laplacian.volume
+        return self.space.size
 
     @property
     def nodes(self) -> NDArray[np.int64]:
         """Those of the s nodes that have an edge."""
         return np.flatnonzero(self.positions >= 0)
 
-    @property
-    def mean_degree(self) -> float:
-        """Of the nodes with an edge."""
-        return self.volume / self.work.look.n_linked
-
     def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Rows of all nodes, which are nowhere together."""
+        """For graphs in memory."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class KnownNodes:
-    """The graph of a work, of which the degrees of s nodes are seen, see `KnownGraph`."""
+    """Values of a graph and of s nodes of it, see `KnownGraph`."""
 
-    laplacian: PlacedNodes
-
-    weights = None
-
-    @property
-    def count(self) -> float:
-        """Nodes of the graph."""
-        return float(self.laplacian.work.n_nodes)
-
-    @cached_property
-    def degrees(self) -> Floats:
-        """Of the s nodes."""
-        where, space = self.laplacian.positions, self.laplacian.space
-        root = space.take(space.column(self.laplacian.root_degree), np.maximum(where, 0))[:, 0]
-        return np.where(where >= 0, root**2, 0.0)
-
-    @cached_property
-    def degree_range(self) -> tuple[float, float]:
-        """The least degree > 0 of the graph and the largest."""
-        space, root = self.laplacian.space, self.laplacian.root_degree
-        inverse, most = (space.peaks(space.column(v))[0] for v in (per_root(self.laplacian), root))
-        return float(inverse) ** -2, float(most) ** 2
+    degrees: Floats
+    count: float
+    degree_range: tuple[float, float]
+    weights: Floats | None = None
 
 
 def row_scale(graph: KnownGraph) -> Floats:
