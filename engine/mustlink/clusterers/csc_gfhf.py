@@ -192,11 +192,11 @@ class CSCGFHF(GraphClusterer):
             way = "sign" if k == 2 else "sphere"
         elif way == "sign" and k != 2:
             raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
-        key = view.name("csc-gfhf", self._depends(), seed, view.memory, y, prior, belief)
+        depends = type(self).__name__, self._depends(), seed, y, prior, belief
         part = answered(work.laplacian, P)  # 11
-        found = view.kept(
+        found = work.kept(
             "stationary labelings",
-            key,
+            depends,
             lambda: self._stationary(view, part, part.to_working_order(P), k),  # 4-16
             (Stationary, LowRankSolution, Convergence),
         )
@@ -209,7 +209,7 @@ class CSCGFHF(GraphClusterer):
             with recorder.stage("clusters"):
                 return assign(rows, k, way, seed, space=part.space).labels
 
-        clusters = view.kept("clusters", key, clustered)
+        clusters = work.kept("clusters", depends, clustered)
         with recorder.stage("labels"):
             codes = np.where(np.isin(given, classes), np.searchsorted(classes, given), -1)
             whole = np.full(graph.n_nodes, -1, dtype=np.int64)

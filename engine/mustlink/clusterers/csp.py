@@ -183,13 +183,11 @@ class CSP(ConstrainedSpectral):
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
     * `n_vectors`: how many feasible vectors are clustered, and their last eigenvalue of Q̄ is what
       β is a fraction of: None is K − 1 (WD14), WHC11's FCSC takes K for K > 2.
-    * `subspace`: "exact" is the paper's full problem, p solves it in the span of the graph's p
-      smoothest eigenvectors, which few constraints on many nodes need and which makes new
-      constraints a matter of seconds (`refit`); "auto" chooses by constraints held out of the fit.
     * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "split" (K = 2, at the value that keeps most
       constraints), "sign-kmeans" (eq. 15), "cost-weighted" (eq. 16), "sphere" (rows of length 1,
       FCSC-SP), "auto".
-    * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄).
+    * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄); `subspace`, `init`,
+      `tol`, `max_iter`, `regularization`: as in `ConstrainedSpectral`.
 
     A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
     eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).

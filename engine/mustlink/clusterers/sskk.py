@@ -90,7 +90,7 @@ class SSKK(InformedClusterer):
     max_iter: int = 300
 
     def _run(self, work: MemoryWork, known: Constraints, seed: int) -> None:
-        view, recorder = work.view, work.recorder
+        recorder = work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed, known)
         if k == 1:
             self._in_one(work, known)
@@ -104,9 +104,9 @@ class SSKK(InformedClusterer):
             if tried and recorder.deadline.is_over:
                 recorder.skip_for_time(f'the start "{name}" was not tried')
                 break
-            key = view.name("sskk", self._depends(), seed, view.memory, known, name)
+            depends = type(self).__name__, self._depends(), seed, known, name
             begin = partial(self._start, name, problem, work, known, k)
-            starts = view.kept(f"start ({name})", key, begin)  # 2
+            starts = work.kept(f"start ({name})", depends, begin)  # 2
             stage = f"kernel k-means ({name})"
 
             def descended(stage: str = stage, starts: list[Ints] = starts) -> Descent:
@@ -120,7 +120,7 @@ class SSKK(InformedClusterer):
                     recorder.skip_for_time(best.unsettled)
                 return best
 
-            tried[name] = view.kept(stage, key, descended, (Descent, Clusters))  # 3
+            tried[name] = work.kept(stage, depends, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         best = tried[used]
         with recorder.stage("clusters"):

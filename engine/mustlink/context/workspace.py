@@ -105,16 +105,6 @@ class Workspace:
         """Name of a result made from this graph; None where it cannot be kept."""
         return self.shelf.name_of(stage, self.derived.origin, *depends)
 
-    def kept(
-        self,
-        stage: str,
-        name: str | None,
-        compute: Callable[[], Value],
-        types: tuple[type, ...] = (),
-    ) -> Value:
-        """The result of `compute`, or what an earlier run kept of it under this name."""
-        return self.shelf.kept(stage, name, compute, types)
-
     def on(self, graph: Graph) -> Workspace:
         """The same fit's view of another graph."""
         return replace(self, graph=graph, row_weights=None)
