@@ -142,8 +142,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             if isinstance(k, str):
                 raise InputError(_COUNTS)
             least = self.cost_of_clusters(k, X.n_nodes, X.n_entries)
-            self._home = self._disk_work(X, self._columns(k), least, recorder)
-            return self._home
+            return self._disk_work(X, self._columns(k), least, recorder)
         X = several(X, others["graphs"], known)
         work = self._work(X, recorder, seed, others["sample_weight"], cost, beside)
         self._row_weights = work.row_weights  # which refits need, too

@@ -90,6 +90,8 @@ class InformedClusterer(GraphClusterer):
             classes = self._classes_named(y, constraints, prior)
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
             work = self._home_of(X, recorder, known, others, classes, beside)
+            if work.home == DISK:
+                self._home = work  # for refits
             given = known(work.graph, recorder)
             self._run(work, self._of_nodes(given, work), self._used_seed)
         return self._scored(recorder)
