@@ -173,8 +173,9 @@ class CSCGFHF(GraphClusterer):
         tol, n = self.tol, graph.n_nodes
         if tol is None and n > LARGE:  # no sharper than the vectors need them
             tol = _ROUGH * default_tolerance(n)
-        how = {"solver": self.solver, "tol": tol, "max_iter": self.max_iter, "n_jobs": self.n_jobs}
-        harmonic = GFHF(class_mass=self.class_mass, refine=False, random_state=seed, **how)
+        how: Any = {"solver": self.solver, "max_iter": self.max_iter, "n_jobs": self.n_jobs}
+        how |= {"class_mass": self.class_mass, "refine": False, "random_state": seed}
+        harmonic = GFHF(tol=tol, **how)
         spread = harmonic.fit_on(view, y, seed, prior, belief)  # 1-3
         given = as_labels(on_both_sides(y, graph), graph.n_rows)
         self._given = Constraints.from_labels(given)

@@ -309,7 +309,7 @@ def smoothest_of_fits(
     null = NullSpace(part, root / np.sqrt(np.bincount(part, root**2)[part]), part.max() + 1)
     solver = how.solver
     dense = solver == "dense" or (solver == "auto" and energy.size <= DENSE_BELOW)
-    found, until = None, work.recorder.deadline
+    found: EigenResult | None = None
     if dense or solver != "lobpcg":
         by = sp.diags_array(1.0 / root)
         matrix = sp.csr_matrix(by @ energy.matrix() @ by)
@@ -318,7 +318,7 @@ def smoothest_of_fits(
                 found = _dense(matrix, null, int(how.n_components))
             elif solver == "shift-invert" or _fits(work, matrix):
                 more: Any = {"tol": 1e-8 if how.tol is None else how.tol, "seed": seed}
-                more |= {"max_iter": int(how.max_iter), "deadline": until}
+                more |= {"max_iter": int(how.max_iter), "deadline": work.recorder.deadline}
                 found = smallest_by_factors(matrix, null, int(how.n_components), **more)
     if found is None:
         found = _iterated(work, laplacian, energy, points, null, how, seed)

@@ -444,9 +444,10 @@ def network_of(work: Work, cut: NormalizedCut, k: int) -> tuple[NormalizedCut, d
     if not work.look.is_network:
         return cut, {}
     if not (cut.links - np.diag(cut.links.diagonal())).any():
-        own, home = (work.laplacian.null.component, cut.clusters), cast(Any, work)
+        own: tuple[Any, ...] = work.laplacian.null.component, cut.clusters
         if work.home == RANKS:
-            own = tuple(home.ranks.joined(np.ascontiguousarray(v)) for v in own)
+            ranks = cast(Any, work).ranks
+            own = tuple(ranks.joined(np.ascontiguousarray(v)) for v in own)
         component, clusters = (np.asarray(v[:], dtype=np.int64) for v in own)
         warn_of_components(component, clusters, work.recorder)
     return cut, {"network": scores_of_links(cut.links)[0]}

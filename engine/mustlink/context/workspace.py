@@ -160,9 +160,8 @@ class SolutionKey(Key[Value]):
 
     def serves(self, wanted: Self, value: Value) -> bool:
         """Whether a kept solution is what a fresh one would be."""
-        alike = {"max_iter": wanted.max_iter, "count": wanted.count, "limit": wanted.limit}
-        same = replace(self, **alike) == wanted
-        return same and self.count >= wanted.count and self._steps_suit(wanted, value)
+        own = replace(self, max_iter=wanted.max_iter, count=wanted.count, limit=wanted.limit)
+        return own == wanted and self.count >= wanted.count and self._steps_suit(wanted, value)
 
     def identity(self) -> Self:
         """All but the steps and the time allowed: those that were needed are in the value."""

@@ -62,7 +62,8 @@ def resolve(request: FitSpec) -> SelectedModel:
 
 def _without_constraints(request: FitSpec) -> SelectedModel:
     """The smoothest vectors of the graph; on disk and on ranks of a subspace."""
-    recorder, way, p = request.recorder, request.roundings[0], None
+    recorder, way = request.recorder, request.roundings[0]
+    p: int | None = None
     recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
     if request.regularization not in ("auto", 0):
         recorder.note("regularization: not used without constraints; NCut takes it")
