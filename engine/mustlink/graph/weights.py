@@ -157,7 +157,7 @@ def weigh(
         for start in starts:
             some(start)
         return
-    from mustlink.kernels.blocks import workers
+    from mustlink.kernels.threads import workers
 
     with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(some, starts))
@@ -320,7 +320,7 @@ def graph_of_distances(matrix: Any, weights: str) -> Graph:
 
 
 def _lists(D: sp.csr_matrix) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Neighbour lists (n, k), ascending, -1 and Inf where a row has fewer, nobody its own."""
+    """Neighbour lists (n, k), ascending, -1 and Inf where a row has fewer, no point its own."""
     n = D.shape[0]
     rows = np.repeat(np.arange(n), np.diff(D.indptr))
     other = D.indices != rows

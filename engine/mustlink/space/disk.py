@@ -28,14 +28,17 @@ _GAP_BYTES = 1 << 14  # unwanted bytes that are cheaper to read than to skip
 class DiskBlock:
     """A block (n, b), or a vector (n,), of zeros at first; `block[a:b]` are rows in memory.
 
-    What is read is the caller's own: to change rows, write them.
+    What is read is the caller's own: to change rows, write them. It is in a temporary file in
+    `folder`, or in the `file` given.
     """
 
-    def __init__(self, folder: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(
+        self, folder: Any, shape: tuple[int, ...], dtype: Any, file: ScratchFile | None = None
+    ) -> None:
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self._row = self.dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
-        self._file = ScratchFile(folder, shape[0] * self._row)
+        self._file = file or ScratchFile(folder, shape[0] * self._row)
 
     @property
     def ndim(self) -> int:
@@ -64,7 +67,7 @@ class DiskBlock:
         self._file.write(first * self._row, np.ascontiguousarray(values, dtype=self.dtype))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """All rows, for who has the memory."""
+        """All rows in memory."""
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def read(self, first: int, out: NDArray[Any]) -> None:

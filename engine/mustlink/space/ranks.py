@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class Ranks:
-    """The ranks of an MPI communicator of mpi4py, and what they tell one another."""
+    """The ranks of an MPI communicator of mpi4py, and what they send one another."""
 
     def __init__(self, communicator: Any) -> None:
         self.communicator = communicator
@@ -89,11 +89,11 @@ class Ranks:
         kind.Free()
         return found
 
-    def told(self, value: Any) -> Any:
-        """What rank 0 has, on all; arrays go faster in `told_array`."""
+    def broadcast(self, value: Any) -> Any:
+        """The value of rank 0, on all; arrays go faster in `broadcast_array`."""
         return self.communicator.bcast(value)
 
-    def told_array(self, values: Array | None, size: int) -> Array:
+    def broadcast_array(self, values: Array | None, size: int) -> Array:
         """The `size` numbers of four bytes, int32, that rank 0 has, on all."""
         found = np.empty(size, dtype=np.int32) if values is None else values
         self.communicator.Bcast(found)

@@ -2,8 +2,8 @@
 
 A `Space` knows where the rows of blocks (n, b) are. An iteration holds blocks without looking
 inside, reads their `shape` and `dtype`, and does its small algebra on the arrays that sums over
-nodes return, which are the same wherever they are asked for. Sums that are wanted together are
-asked for together: one reduction.
+nodes return, which are the same everywhere. Sums that are wanted together are one call, and one
+reduction.
 
     G, squares = space.sums(Gram([X, P], [X, P]), Dots(R, R))
 
@@ -159,7 +159,7 @@ class Space(Protocol):
 
     @abstractmethod
     def copy(self, X: Block, dtype: Any = None) -> Block:
-        """A block of its own, in another precision if asked for."""
+        """A block of its own, in another precision if `dtype` says so."""
 
     @abstractmethod
     def normals(self, width: int, seed: int) -> Block:
