@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mustlink.kernels.blocks import Pieces, normals
 from mustlink.space.division import Division
 from mustlink.space.local import LocalSpace
-from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Small, Space, Sum
+from mustlink.space.verbs import Ints, Small, Space, Sum
 
 Array = NDArray[Any]
 
@@ -135,7 +135,7 @@ class RankSpace(LocalSpace):
 
         def of_piece(piece: int) -> Small:
             rows = _Rows(slice(int(starts[piece]), int(starts[piece + 1])))
-            found = self._home.sums(*(rows.of_sum(one) for one in wanted))
+            found = self._home.sums(*(one.of(rows.of) for one in wanted))
             shapes[:] = [each.shape for each in found]
             return np.concatenate([each.ravel() for each in found])
 
@@ -199,15 +199,6 @@ class _Rows:
             parts = [self.of(X) for X in V] if isinstance(V, list) else V[self.rows]
             self._known[id(V)] = parts
         return self._known[id(V)]
-
-    def of_sum(self, wanted: Sum) -> Sum:
-        """A sum over these rows."""
-        if isinstance(wanted, GroupSums):
-            scale = None if wanted.scale is None else wanted.scale[self.rows]
-            groups = wanted.groups[self.rows]
-            return GroupSums(self.of(wanted.X), groups, wanted.count, scale)
-        kind: type[Gram | Dots] = type(wanted)
-        return kind(self.of(wanted.left), self.of(wanted.right))
 
 
 class Halo:
