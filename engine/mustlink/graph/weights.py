@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -157,10 +156,9 @@ def weigh(
         for start in starts:
             some(start)
         return
-    from mustlink.kernels.threads import workers
+    from mustlink.kernels.threads import in_threads
 
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(some, starts))
+    in_threads(some, starts)
 
 
 def _symmetric(indices: NDArray[np.int32], weights: NDArray[np.floating]) -> sp.csr_matrix:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mustlink.kernels import tiles
 from mustlink.kernels.buffer_pool import empty
 from mustlink.kernels.spmm import row_sums
-from mustlink.kernels.threads import SMALL, loop, workers
+from mustlink.kernels.threads import SMALL, in_threads, loop, workers
 
 Block = NDArray[np.float64]
 
@@ -187,14 +187,13 @@ def _over_rows(
         for rows in parts:
             each(rows)
         return
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(each, parts))
+    in_threads(each, parts)
 
 
 def by_rows(function: Callable[..., Any], *data: NDArray[Any]) -> NDArray[Any]:
     """`function` of rows of arrays (n, …), by rows: NumPy's own work, which is done in threads.
 
-    It knows no row but those that it is given, and calls no compiled loop with threads of its own.
+    It knows no row but those that it is given.
     """
     n, width = len(data[0]), sum(X.shape[1] if X.ndim > 1 else 1 for X in data)
     if len(row_slices(n, width)) < 2:

@@ -9,7 +9,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.threads import loop, workers
+from mustlink.kernels.threads import in_threads, loop, workers
 
 _CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
@@ -224,12 +224,7 @@ def nearest_centre(X: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.
         _nearest_of(rows, centers, products, squares, rounding, labels[first : first + step])
 
     step = max(64, _PIECE // k)
-    pieces = range(0, X.shape[0], step)
-    if len(pieces) < 2:
-        list(map(piece, pieces))
-        return labels
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(piece, pieces))
+    in_threads(piece, range(0, X.shape[0], step))
     return labels
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,19 +47,9 @@ class Loop:
             return
         blocks = max(threads, min(_BLOCKS * threads, work // _BLOCK))
         step = -(-count // blocks)
-        starts = iter(range(0, count, step))  # shared: each start is taken once
-
-        def take() -> None:
-            for lo in starts:
-                self.body(lo, min(lo + step, count), *arguments)
-
-        others = [_pool().submit(take) for _ in range(threads - 1)]
-        try:
-            take()
-        finally:
-            for one in others:
-                if not one.cancel():  # it has begun
-                    one.result()
+        in_threads(
+            lambda lo: self.body(lo, min(lo + step, count), *arguments), range(0, count, step)
+        )
 
 
 def loop(**options: Any) -> Callable[[Any], Loop]:
@@ -72,9 +62,26 @@ def loop(**options: Any) -> Callable[[Any], Loop]:
     return build
 
 
+def in_threads(task: Callable[[Any], object], pieces: Sequence[Any]) -> None:
+    """Run task(piece) for all: every thread takes the next piece until none is left."""
+    waiting = iter(pieces)  # shared by the threads, and each piece is taken once
+
+    def take() -> None:
+        for piece in waiting:
+            task(piece)
+
+    others = [_pool().submit(take) for _ in range(min(workers(), len(pieces)) - 1)]
+    try:
+        take()
+    finally:
+        for one in others:
+            if not one.cancel():  # it has begun; tasks that begin tasks wait for no others
+                one.result()
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Threads of this process; its tasks begin no others."""
+    """Threads of this process."""
     return ThreadPoolExecutor(int(nb.config.NUMBA_NUM_THREADS), "mustlink")
 
 

@@ -27,6 +27,7 @@ _TINY = np.finfo(np.float32).tiny
 _ALL = 2e8  # pairs of points up to which all are compared
 _LANDMARKS = 4.0  # times √n fitted points that walks begin at
 _LEFT = 6  # nodes whose neighbours are looked at
+_RANGE = 1 << 12  # nodes looked at at once
 _GROUP = 200  # new points that are compared with each other, about
 
 Points = NDArray[np.floating]
@@ -178,7 +179,7 @@ def _nearest(
 ) -> _NewNeighbors:
     """About the k nearest of the fitted points that are `able`, of every query."""
     from mustlink.kernels import graph_walk
-    from mustlink.kernels.threads import workers
+    from mustlink.kernels.threads import in_threads, workers
 
     n, m, some = X.shape[0], queries.shape[0], able.size
     k = min(some, k)
@@ -203,11 +204,10 @@ def _nearest(
             nodes[some], squared[some] = near, gaps
 
     start = _nearest_rows(queries, X[landmarks], 1)[:, 0]
-    with ThreadPoolExecutor(workers()) as pool:
-        order = np.argsort(start, kind="stable")  # those that begin alike walk alike
-        firsts = np.flatnonzero(np.append(True, np.diff(start[order]) != 0))
-        ends = np.append(firsts, m)
-        list(pool.map(search, np.array_split(np.arange(firsts.size), workers())))
+    order = np.argsort(start, kind="stable")  # those that begin alike walk alike
+    firsts = np.flatnonzero(np.append(True, np.diff(start[order]) != 0))
+    ends = np.append(firsts, m)
+    in_threads(search, np.array_split(np.arange(firsts.size), workers()))
     return _NewNeighbors(nodes.astype(np.int64), np.sqrt(squared.astype(np.float64)))
 
 
@@ -290,17 +290,14 @@ def _radii(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Distances of some nodes (m,) to their 7th neighbour, and to the k-th, by their edges in W."""
     from mustlink.kernels.graph_walk import neighbor_radii
-    from mustlink.kernels.threads import workers
+    from mustlink.kernels.threads import in_threads
 
     scale, last = np.empty(nodes.size, np.float32), np.empty(nodes.size, np.float32)
 
-    def some(a: int, b: int) -> None:
-        part = slice(a, b)
+    def some(part: slice) -> None:
         neighbor_radii(X, W.indptr, W.indices, nodes[part], _NEIGHBOUR, k, scale[part], last[part])
 
-    with ThreadPoolExecutor(workers()) as pool:
-        cuts = np.linspace(0, nodes.size, 8 * workers() + 1).astype(int).tolist()
-        list(pool.map(some, cuts[:-1], cuts[1:]))
+    in_threads(some, [slice(a, a + _RANGE) for a in range(0, nodes.size, _RANGE)])
     return np.sqrt(np.maximum(scale, _TINY)), np.sqrt(last)
 
 
