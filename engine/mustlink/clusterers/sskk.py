@@ -38,7 +38,7 @@ from mustlink.eigen.solver import smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (
-    Clusters,
+    KernelClusters,
     Penalized,
     cluster_links,
     clusters_of,
@@ -120,7 +120,7 @@ class SSKK(InformedClusterer):
                     recorder.skip_for_time(best.unsettled)
                 return best
 
-            tried[name] = work.kept(stage, depends, descended, (Descent, Clusters))  # 3
+            tried[name] = work.kept(stage, depends, descended, (Descent, KernelClusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         best = tried[used]
         with recorder.stage("clusters"):
@@ -334,7 +334,7 @@ def spread(A: Penalized, laplacian: NormalizedLaplacian, labels: Ints, k: int) -
 class Descent:
     """A clustering and how it was reached: objective at the start, work done, whether at rest."""
 
-    state: Clusters
+    state: KernelClusters
     start: float
     steps: int = 0
     moves: int = 0
@@ -352,7 +352,7 @@ class Descent:
         return f"single moves still lowered the objective after {self.sweeps} sweeps"
 
 
-def objective(state: Clusters) -> float:
+def objective(state: KernelClusters) -> float:
     """J = K − Σ_c a_c/s_c with a_c = Σ_{i,j∈c} A'_ij: the penalised normalised cut."""
     return float(state.weight.size - (state.inside / state.weight).sum())
 

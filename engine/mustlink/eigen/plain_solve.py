@@ -22,7 +22,6 @@ from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian
 from mustlink.operators.rank_laplacian import RankLaplacian
-from mustlink.space import reused
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
@@ -106,7 +105,6 @@ def filtered(
     return replace(result, vectors=result.vectors.astype(laplacian.dtype, copy=False))
 
 
-@reused()
 def two_precisions(
     laplacian: NormalizedLaplacian | RankLaplacian,
     grids: Hierarchy,
