@@ -10,23 +10,24 @@ from cases import random_graph
 from mustlink.graph import row_buckets as buckets
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.formats import tables, triplets
+from mustlink_io.formats import edges as edge_lists
+from mustlink_io.formats import text as reading
 from mustlink_io.hdf5.graphs import stored_graph
 from mustlink_io.jobs import convert
 
 
 @pytest.fixture(autouse=True)
 def _short_blocks(monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 300)
     monkeypatch.setattr(buckets, "ENTRIES", 50)
 
 
 @pytest.fixture(params=["arrow", "plain"])
 def reader(request, monkeypatch):
     """With pyarrow, and where it is not there."""
-    monkeypatch.setattr(tables, "LARGE", 0)
+    monkeypatch.setattr(reading, "LARGE", 0)
     if request.param == "plain":
-        monkeypatch.setattr(tables, "_csv", lambda: None)
+        monkeypatch.setattr(reading, "_arrow", lambda: None)
 
 
 def converted(source, capsys, memory="1GB"):
@@ -93,7 +94,7 @@ def test_matrix_market(reader, symmetry, field, tmp_path, capsys):
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("compressed", [False, True])
 def test_sparse_npz(form, compressed, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(triplets, "_PART", 37)
+    monkeypatch.setattr(edge_lists, "_PART", 37)
     W = random_graph(np.random.default_rng(1), 60, 2, isolated=4)
     source = tmp_path / "graph.npz"
     sp.save_npz(source, W.asformat(form), compressed=compressed)

@@ -502,9 +502,13 @@ def test_matrix_market_files_that_lie(tmp_path, words):
 
 def test_text_tables_that_lie(tmp_path):
     (tmp_path / "p.csv").write_text("i,j,belief\n0,1\n")
-    refused(tmp_path / "p.csv", "3 names in the header, but 2 columns", formats.load_pairs)
+    refused(
+        tmp_path / "p.csv",
+        "line 2, '0,1': has 2 columns, but the first line has 3",
+        formats.load_pairs,
+    )
     (tmp_path / "x.csv").write_text("1,2\n3,\x1b[31m\n")
-    refused(tmp_path / "x.csv", "could not convert")
+    refused(tmp_path / "x.csv", "column '1' is text")
     (tmp_path / "x.csv").write_bytes(b"1,2\n" + b"\xff" * 100)
     refused(tmp_path / "x.csv", "x.csv")
     (tmp_path / "x.csv").write_text("1,2\n" + "9" * 10_000 + "x,4\n")

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.formats.tables import Words
+from mustlink_io.formats.tables import NodeNames, names_or_none
+from mustlink_io.formats.text import Words
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import allow, examine
 

@@ -1,9 +1,10 @@
-"""Edge lists: lines `i j [weight]` of numbers or of names, in either direction or both."""
+"""Edge lists: lines `i j [weight]` of numbers or names, read whole, or any edges by blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,39 +14,35 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import matrices, tables
-from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.tables import NodeNames
+from mustlink_io.formats.text import TextFile, Words, advice, is_number, joined, open_text
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.file_names import EDGES, Place
 
-Found = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, what was decided
-
+Ends = NDArray[np.int64]
+Weights = NDArray[np.float64]
+Blocks = Iterator[tuple[Ends, Weights]]
+NamedGraph = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, a note
 Forced = Literal["name", "number"]  # twice in a header: what numbers below it are
 
+ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"))
 _OTHERWISE = " (a header `number number` makes them numbers from 0)"
 
 
-@dataclass(frozen=True)
-class Lines:
-    """The lines of a file of edges after the first `skip` ones, for messages."""
-
-    path: Path
-    skip: int
-
-    def told(self, edge: int) -> str:
-        """The line of an edge, numbered from 0, and what is on it."""
-        return tables.told_line(self.path, self.skip, edge)
-
-
 def of_numbers(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    ends: Ends,
+    weights: Weights,
     where: str,
     forced: Forced | None = None,
-    lines: Lines | None = None,
+    edge: Callable[[int], str] = "edge {}".format,
     *,
     directed: bool = False,
-) -> Found:
-    """Affinity of edges between numbered nodes; see `read_edges`. Raises InputError."""
-    _check_edges(ends, weights, where, lines)
+) -> NamedGraph:
+    """Affinity of edges (m, 2) between numbered nodes, as `read_edges` has it; InputError.
+
+    `edge` is how a message calls an edge, by its number from 0.
+    """
+    _check_edges(ends, weights, where, edge)
     made = _one_way if directed else affinity_of
     lowest, highest = int(ends.min()), int(ends.max())
     total = highest if lowest == 1 else highest + 1
@@ -59,24 +56,22 @@ def of_numbers(
         known, ends = np.arange(1, highest + 1), ends - 1
     texts = np.array([str(number) for number in known.tolist()], dtype=object)
     if forced == "name":
-        note = (
-            f"{where}: numbers are names of the {len(known)} nodes with edges, as its header says"
-        )
+        note = f"numbers are names of the {len(known)} nodes with edges, as its header says"
     elif sparse:
         note = (
-            f"{where}: fewer than half of the numbers up to {highest} occur, so they are taken as "
-            f"names of the {len(known)} nodes with edges{_OTHERWISE}"
+            f"fewer than half of the numbers up to {highest} occur, so they are taken as names of "
+            f"the {len(known)} nodes with edges{_OTHERWISE}"
         )
     else:
         note = (
-            f"{where}: the smallest number is 1, so numbers from 1 to {highest} are taken as names "
-            f"of the nodes{_OTHERWISE}"
+            f"the smallest number is 1, so numbers from 1 to {highest} are taken as names of the "
+            f"nodes{_OTHERWISE}"
         )
-    note += "; labels and pairs name nodes by them, results have them in /names"
+    note = f"{where}: {note}; labels and pairs name nodes by them, results have them in /names"
     return made(ends, weights, len(known)), NodeNames(texts, where), note
 
 
-def _ranked(ends: NDArray[np.int64], highest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ranked(ends: Ends, highest: int) -> tuple[Ends, Ends]:
     """The numbers that occur, rising, and which of them every end (m, 2) is."""
     if highest > 8 * ends.size:
         known, flat = np.unique(ends, return_inverse=True)
@@ -85,14 +80,14 @@ def _ranked(ends: NDArray[np.int64], highest: int) -> tuple[NDArray[np.int64], N
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[ends]
 
 
-def _count(ends: NDArray[np.int64], highest: int) -> int:
+def _count(ends: Ends, highest: int) -> int:
     """How many numbers occur, at least: 0 stands for fewer than half of those up to the highest."""
     if highest + 1 > 2 * ends.size:
         return 0
     return int(np.count_nonzero(_seen(ends, highest)))
 
 
-def _seen(ends: NDArray[np.int64], highest: int) -> NDArray[np.bool_]:
+def _seen(ends: Ends, highest: int) -> NDArray[np.bool_]:
     seen = np.zeros(highest + 1, dtype=bool)
     for at in range(2):
         seen[ends[:, at]] = True
@@ -100,16 +95,16 @@ def _seen(ends: NDArray[np.int64], highest: int) -> NDArray[np.bool_]:
 
 
 def of_names(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    ends: Ends,
+    weights: Weights,
     texts: NDArray[np.object_],
     where: str,
-    lines: Lines | None = None,
+    edge: Callable[[int], str] = "edge {}".format,
     *,
     directed: bool = False,
-) -> Found:
-    """Affinity of edges between named nodes, given by their rows."""
-    _check_edges(ends, weights, where, lines, texts)
+) -> NamedGraph:
+    """Affinity of edges between nodes (n,) with names, by their rows; raises InputError."""
+    _check_edges(ends, weights, where, edge, texts=texts)
     made = _one_way if directed else affinity_of
     note = (
         f"{where}: {len(texts)} nodes have names (the first is {store.text(texts[0])[:40]!r}); "
@@ -119,27 +114,33 @@ def of_names(
 
 
 def _check_edges(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    ends: Ends,
+    weights: Weights,
     where: str,
-    lines: Lines | None = None,
+    edge: Callable[[int], str],
+    low: int = 0,
+    high: int | None = None,
     texts: NDArray[np.object_] | None = None,
 ) -> None:
+    """Raise InputError for no edge, and for the first of a wrong weight or to a wrong number."""
     if not len(ends):
         raise InputError(f"{where}: a graph without edges; nothing to cluster")
-    if ends.min() < 0 or not (weights.min() >= 0 and weights.max() < np.inf):
-        at = int((~((weights >= 0) & (weights < np.inf)) | (ends.min(axis=1) < 0)).argmax())
-        i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
-        line = f"{lines.told(at)}: the edge" if lines is not None else f"edge {at}"
-        if ends[at].min() < 0:
-            raise InputError(f"{where}: {line} ({i}, {j}): nodes are numbered from 0")
-        raise InputError(
-            f"{where}: {line} ({i}, {j}) has weight {weights[at]:g}; weights are finite and not "
-            "negative"
-        )
+    most = int(ends.max()) if high is None else high
+    if ends.min() >= low and ends.max() <= most and weights.min() >= 0 and weights.max() < np.inf:
+        return
+    outside = ((ends < low) | (ends > most)).any(axis=1)
+    at = int((outside | ~((weights >= 0) & (weights < np.inf))).argmax())
+    i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
+    if outside[at]:
+        to = "" if high is None else f" to {high}"
+        raise InputError(f"{where}: {edge(at)} ({i}, {j}): nodes are numbered from {low}{to}")
+    raise InputError(
+        f"{where}: {edge(at)} ({i}, {j}) has weight {weights[at]:g}; weights are finite and not "
+        "negative"
+    )
 
 
-def affinity_of(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> sp.csr_matrix:
+def affinity_of(ends: Ends, weights: Weights, n: int) -> sp.csr_matrix:
     """Symmetric CSR (n, n) of edges (m, 2); the largest weight of an edge counts. O(m)."""
     one_way = _one_way(ends, weights, n)
     found = one_way.maximum(one_way.T.tocsr())
@@ -147,10 +148,10 @@ def affinity_of(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -
     return found
 
 
-def _one_way(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> sp.csr_matrix:
-    """CSR (n, n) of edges in the direction that they are given in, each with its largest weight.
+def _one_way(ends: Ends, weights: Weights, n: int) -> sp.csr_matrix:
+    """CSR (n, n) of edges from their first to their second ends, each with its largest weight.
 
-    SciPy would sum the weights of an edge that is given twice. So each edge becomes a row of its
+    SciPy would sum the weights of an edge that is there twice. So each edge becomes a row of its
     own, with an entry at its first end; to turn these is to order the edges, in O(m + n).
     """
     m = len(weights)
@@ -170,6 +171,123 @@ def _one_way(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> s
     return sp.csr_matrix((data, found.indices[first], before[pointer]), shape=(n, n))
 
 
+@dataclass(frozen=True)
+class EdgeLines:
+    """The lines of an edge list, their number of columns, and what a header says of numbers."""
+
+    text: TextFile
+    width: int
+    forced: Forced | None = None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether nodes are numbers."""
+        return all(map(is_number, self.text.cells[:2]))
+
+    def edge(self, number: int) -> str:
+        """How a message calls an edge."""
+        return f"{self.text.line_of(number)}: the edge"
+
+    def blocks(self) -> Blocks:
+        """Ends (m, 2) and weights (m,) of numbered nodes, by blocks of lines; InputError."""
+        for i, j, *weights in self.text.columns([int, int, float][: self.width]):  # type: ignore[misc]
+            ends: Ends = np.stack([i, j], axis=1)
+            yield ends, weights[0] if weights else np.ones(len(ends))  # type: ignore[misc]
+
+    def by_name(self) -> tuple[Ends, Weights, NDArray[np.object_]]:
+        """Ends (m, 2), weights (m,) and names, numbered as they first occur; InputError."""
+        row: dict[str, int] = {}
+        ends, weights = [], []
+        for *both, last in self.text.columns([str, str, float][: self.width]):
+            if self.width == 2:
+                both.append(last)
+            codes = []
+            for words in both:
+                assert isinstance(words, Words)
+                if "" in words.categories:
+                    raise InputError(f"{self.text.path}: an edge has a node without a name")
+                names = [row.setdefault(name, len(row)) for name in words.categories]
+                codes.append(np.array(names, dtype=np.int64)[words.codes])
+            ends.append(np.stack(codes, axis=1))
+            weights.append(np.ones(len(ends[-1])) if self.width == 2 else last)
+        return joined(ends), joined(weights), np.array(list(row), dtype=object)  # type: ignore[arg-type]
+
+
+def open_edges(path: Path) -> EdgeLines:
+    """How an edge list begins; raises InputError."""
+    text = open_text(path)
+    if " {" in text.first and text.first.endswith("}"):  # which may have commas
+        raise InputError(
+            f"{path}: {{…}} instead of a weight, as networkx writes what edges have; write it by "
+            "nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
+        )
+    words = text.cells
+    if len(words) not in (2, 3):
+        raise InputError(
+            f"{path}: {len(words)} columns; an edge list has i, j and optionally a weight"
+        )
+    lowered = [word.lower() for word in words]
+    forced = forced_by(words)
+    usual = tuple(lowered[:2]) in ENDS or {"source", "target", "weight"} & set(lowered)
+    if usual or forced or (len(words) == 3 and not is_number(words[2])):
+        text = text.below()
+    return EdgeLines(text, len(words), forced)
+
+
+def forced_by(header: Sequence[str]) -> Forced | None:
+    """What a header says of the numbers below it, None if nothing."""
+    found = {word.strip().lower() for word in header[:2]}
+    return next((kind for kind in get_args(Forced) if found == {kind}), None)
+
+
+def is_edge_table(header: Sequence[str]) -> bool:
+    """Whether a header is that of edges: source,target and at most a weight."""
+    names = tuple(name.strip().lower() for name in header)
+    ends = names[:2] in ENDS or (len(names) > 1 and forced_by(names) is not None)
+    return ends and names[2:] in ((), ("weight",))
+
+
+def read_edges(path: Path, *, directed: bool = False) -> NamedGraph:
+    """Read an edge list as a symmetric affinity; also returns names of nodes, and a note on them.
+
+    Nodes are numbered from 0, and there are as many as the largest number plus one. Where the
+    smallest number is 1, the numbers are names; so are words. Where fewer than half of the numbers
+    up to the largest occur, they are names, too, and the nodes that occur are those of the graph.
+    The header `name name [weight]` makes numbers names whatever they are, `number number [weight]`
+    makes them numbers from 0. An edge may be listed in one direction or in both; of several weights
+    of one edge the largest counts (nothing is summed); `directed` keeps directions apart. Lines
+    that begin with # or % are comments; blanks, tabs, commas or semicolons separate columns.
+
+    Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
+    """
+    lines = open_edges(path)
+    if lines.is_numbered:
+        ends, weights = (joined(list(one)) for one in zip(*lines.blocks(), strict=True))
+        made = of_numbers(ends, weights, str(path), lines.forced, lines.edge, directed=directed)
+    else:
+        made = of_names(*lines.by_name(), str(path), lines.edge, directed=directed)
+    notes = [note for note in (made[2], advice(path)) if note is not None]
+    return made[0], made[1], "; ".join(notes) or None
+
+
+def of_table(table: tables.Table, where: str, *, directed: bool = False) -> NamedGraph:
+    """Affinity of a table whose first two columns are the ends of edges; raises InputError."""
+    cells = [table.text(at) for at in (0, 1)]
+    weights = np.ones(table.n_rows)
+    if len(table.columns) > 2:
+        if table.is_text(2):
+            raise InputError(f"{where}: column {table.header[2]!r} is text; weights are numbers")
+        weights = table.text(2).astype(np.float64)
+    if not table.is_text(0) and not table.is_text(1):
+        ends = np.column_stack([tables.to_integers(part, where, "edge") for part in cells])
+        return of_numbers(ends, weights, where, forced_by(table.header), directed=directed)
+    names = np.concatenate([tables.as_text(part) for part in cells])
+    row = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    flat = np.fromiter(map(row.__getitem__, names), np.int64, len(names))
+    texts = np.array(list(row), dtype=object)
+    return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)
+
+
 def edge_columns(affinity: sp.csr_matrix) -> tuple[NDArray[Any], ...]:
     """Every edge once: ends i <= j in rising order of i, and weights.
 
@@ -185,257 +303,7 @@ def edge_columns(affinity: sp.csr_matrix) -> tuple[NDArray[Any], ...]:
     )
 
 
-@dataclass(frozen=True)
-class Opening:
-    """The first words of an edge list, what separates them, and what a header makes of numbers."""
-
-    lines: Lines
-    mark: str | None
-    words: list[str]
-    forced: Forced | None
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether nodes are numbers."""
-        return all(map(tables.is_number, self.words[:2]))
-
-
-def opening(path: Path) -> Opening:
-    """How an edge list begins; raises InputError."""
-    number, line = tables.first_line(path)
-    mark = tables.delimiter(line)
-    words = tables.words_of(line)
-    if " {" in line and line.endswith("}"):  # which may have commas
-        raise InputError(
-            f"{path}: {{…}} instead of a weight, as networkx writes what edges have; write it by "
-            "nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
-        )
-    if len(words) not in (2, 3):
-        raise InputError(
-            f"{path}: {len(words)} columns; an edge list has i, j and optionally a weight"
-        )
-    header = _is_header(words)
-    skip = number + header
-    forced = forced_by(words) if header else None
-    if header:
-        number, line = second_line(path, number, line)
-        words = [word.strip().strip('"') for word in line.split(mark)]
-    return Opening(Lines(path, skip), mark, words, forced)
-
-
-def forced_by(words: Sequence[str]) -> Forced | None:
-    """What a header says of the numbers below it, None if nothing."""
-    found = {word.strip().lower() for word in words[:2]}
-    return next((kind for kind in get_args(Forced) if found == {kind}), None)
-
-
-def _is_header(words: list[str]) -> bool:
-    """Whether a first line names the columns: usual names, or words above a weight."""
-    lowered = tuple(word.lower() for word in words)
-    usual = (
-        lowered[:2] in tables.ENDS
-        or forced_by(lowered) is not None
-        or not {"source", "target", "weight"}.isdisjoint(lowered)
-    )
-    return usual or (len(words) == 3 and not tables.is_number(words[2]))
-
-
-def second_line(path: Path, first: int, header: str) -> tuple[int, str]:
-    """Number and text of the first line with values below line `first`; raises InputError."""
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file):
-            if number > first and line.strip() and line.strip()[0] not in "#%":
-                return number, line.strip()
-    shown = store.text(header)[:60]
-    raise InputError(f"{path}: {shown!r} is taken as a header, but no values below it")
-
-
-def edge_blocks(found: Opening) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Ends (m, 2) and weights (m,) of a list of numbers, by blocks of its lines; InputError."""
-    lines, mark, width = found.lines, found.mark, len(found.words)
-    csv, kinds = tables.reader_of(lines.path), ["int64", "int64", "float64"][:width]
-    done = 0
-    for block in tables.line_blocks(lines.path, lines.skip, "#%"):
-        try:
-            i, j, *weights = tables.columns(csv, block, mark, kinds)
-            part = np.stack([i, j], axis=1), weights[0] if weights else np.ones(len(i))
-        except tables.NotPlainError:
-            part = _block(block, lines, mark, width, done)
-        done += len(part[1])
-        yield part
-
-
-def _block(
-    block: bytes, lines: Lines, mark: str | None, width: int, done: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Ends and weights in a block of lines, the first of which is edge `done`."""
-    clean = block.translate(bytes.maketrans(b",;", b"  ")) if mark in (",", ";") else block
-    try:
-        values, counts = tables.numbers(clean, float, str(lines.path))
-    except tables.WordError as error:
-        told = lines.told(done + error.line)
-        raise InputError(f"{lines.path}: {told}: {error.what}") from None
-    counts = counts[counts > 0]
-    wrong = np.flatnonzero(counts != width).tolist()
-    if wrong:
-        raise uneven(lines, done + wrong[0], counts[wrong[0]], width)
-    found = values.reshape(-1, width)
-    weights = found[:, 2].copy() if width == 3 else np.ones(len(found))
-    return _whole(found[:, :2], clean, lines, done), weights
-
-
-def _whole(
-    values: NDArray[np.float64], block: bytes, lines: Lines, before: int
-) -> NDArray[np.int64]:
-    """Ends (m, 2) of the edges in a block of lines, the first of which is edge `before`."""
-    odd = (values != np.rint(values)) | (np.abs(values) > 2.0**63)
-    if odd.any():
-        i, j = np.argwhere(odd)[0]
-        line = lines.told(int(before + i))
-        why = "is too large" if abs(values[i, j]) > 2.0**63 else "is not a whole number"
-        raise InputError(f"{lines.path}: {line}: node {values[i, j]} {why}")
-    if (np.abs(values) < 2.0**53).all():
-        return values.astype(np.int64)
-    cells = np.array(block.split(), dtype=object).reshape(len(values), -1)[:, :2]
-    try:  # beyond 2^53, the numbers in double precision are not all of them
-        return cells.astype(np.int64)
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{lines.path}: a node from 2^53 on is too large, or not written as digits"
-        ) from None
-
-
-def uneven(lines: Lines, edge: int, columns: int, width: int) -> InputError:
-    """The error for a line with another number of columns than the first."""
-    cure = "give every edge a weight, 1 where it has none" if {columns, width} == {2, 3} else ""
-    return InputError(
-        f"{lines.path}: {lines.told(edge)}: has {columns} columns, but the first line of edges has "
-        f"{width}; {cure or 'an edge list has i, j and optionally a weight'}"
-    )
-
-
 _LINES = 2**16  # edges written at once
-
-
-def read_edges(path: Path, *, directed: bool = False) -> Found:
-    """Read an edge list as a symmetric affinity; also returns names of nodes, and a note on them.
-
-    Nodes are numbered from 0, and there are as many as the largest number plus one. Where the
-    smallest number is 1, the numbers are names; so are words. Where fewer than half of the numbers
-    up to the largest occur, they are names, too, and the nodes that occur are those of the graph.
-    The header `name name [weight]` makes numbers names whatever they are, `number number [weight]`
-    makes them numbers from 0. An edge may be given in one direction or in both; of weights given
-    several times for one edge the largest counts (nothing is summed); `directed` keeps directions
-    apart. Lines that begin with # or % are comments; columns are separated by blanks, tabs, commas
-    or semicolons.
-
-    Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
-    """
-    found = opening(path)
-    lines, mark, words, forced = found.lines, found.mark, found.words, found.forced
-    if found.is_numbered:
-        parts = zip(*edge_blocks(found), strict=True)
-        ends, weights = (tables.joined(list(one)) for one in parts)
-        made = of_numbers(ends, weights, str(path), forced, lines, directed=directed)
-    else:
-        named = _named(lines, mark, len(words))
-        made = of_names(*named, str(path), lines, directed=directed)
-    notes = [note for note in (made[2], tables.advice(path)) if note is not None]
-    return made[0], made[1], "; ".join(notes) or None
-
-
-def _named(
-    lines: Lines, mark: str | None, width: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.object_]]:
-    """Ends (m, 2), weights (m,) and names of nodes that are words, numbered as they first occur."""
-    path, csv = lines.path, tables.reader_of(lines.path)
-    row: dict[str, int] = {}
-    ends, weights, done = [], [], 0
-    for block in tables.line_blocks(path, lines.skip, "#%"):
-        try:
-            texts, codes, values = tables.words(csv, block, mark, width)
-        except tables.NotPlainError:
-            texts, codes, values = _words(block, lines, mark, width, done)
-        number = np.array([row.setdefault(text, len(row)) for text in texts], dtype=np.int64)
-        ends.append(number[codes].T)
-        weights.append(np.ones(codes.shape[1]) if values is None else values)
-        done += codes.shape[1]
-    if not row:
-        raise InputError(f"{path}: a header, but no values below it")
-    return tables.joined(ends), tables.joined(weights), np.array(list(row), dtype=object)
-
-
-def _words(
-    block: bytes, lines: Lines, mark: str | None, width: int, done: int
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64] | None]:
-    """What `tables.words` tells, of a block whose first line is edge `done`; raises InputError."""
-    cells, counts = _cells(block, mark)
-    if set(counts) - {width}:
-        wrong = next(at for at, count in enumerate(counts) if count != width)
-        raise uneven(lines, done + wrong, counts[wrong], width)
-    here = cells[0::width] + cells[1::width]
-    place = {cell: at for at, cell in enumerate(dict.fromkeys(here))}
-    if b"" in place:
-        raise InputError(f"{lines.path}: an edge has a node without a name")
-    try:
-        texts = [cell.decode() for cell in place]
-    except UnicodeDecodeError:
-        raise InputError(f"{lines.path}: not a text file in UTF-8") from None
-    codes = np.fromiter(map(place.__getitem__, here), np.int64, len(here)).reshape(2, -1)
-    return texts, codes, _weights(cells[2::width], lines, done) if width == 3 else None
-
-
-def _cells(block: bytes, mark: str | None) -> tuple[list[bytes], list[int]]:
-    """The words of a block of lines, and how many are on each that is not empty."""
-    lines = [line for line in block.split(b"\n") if line.strip()]
-    if mark is None or not lines:
-        return b" ".join(lines).split(), list(map(len, map(bytes.split, lines)))
-    separator = mark.encode()
-    cells = separator.join(lines).split(separator)
-    if any(odd in block for odd in b' "\r'):
-        cells = [cell.strip().strip(b'"') for cell in cells]
-    return cells, [line.count(separator) + 1 for line in lines]
-
-
-def _weights(cells: list[bytes], lines: Lines, before: int) -> NDArray[np.float64]:
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        words = (cell.decode("utf-8", "replace") for cell in cells)
-        at = next(at for at, word in enumerate(words) if not tables.is_number(word))
-        raise InputError(
-            f"{lines.path}: {lines.told(before + at)}: its weight is not a number"
-        ) from None
-
-
-def of_table(table: tables.Table, where: str, *, directed: bool = False) -> Found:
-    """Affinity of a table whose first two columns are the ends of edges; raises InputError."""
-    cells = [table.text(at) for at in (0, 1)]
-    weights = np.ones(table.n_rows)
-    if len(table.columns) > 2:
-        weights = np.asarray(table.columns[2])
-        if weights.dtype.kind not in "fiub":
-            raise InputError(f"{where}: column {table.header[2]!r} is text; weights are numbers")
-        weights = weights.astype(np.float64)
-    if all(column.dtype.kind != "O" for column in cells):
-        ends = np.column_stack([tables.to_integers(part, where, "edge") for part in cells])
-        return of_numbers(ends, weights, where, forced_by(table.header), directed=directed)
-    texts, flat = _numbered_words(np.concatenate([tables.column_text(part) for part in cells]))
-    return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)
-
-
-def _numbered_words(words: NDArray[np.object_]) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
-    """Words once each, as they first occur, and which of them every given one is."""
-    row = {word: at for at, word in enumerate(dict.fromkeys(words))}
-    flat = np.fromiter(map(row.__getitem__, words), np.int64, len(words))
-    return np.array(list(row), dtype=object), flat
-
-
-def is_edge_table(header: Any) -> bool:
-    """Whether a header is that of edges: source,target and at most a weight."""
-    names = tuple(name.strip().lower() for name in header)
-    ends = names[:2] in tables.ENDS or (len(names) > 1 and forced_by(names) is not None)
-    return ends and names[2:] in ((), ("weight",))
 
 
 def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:
@@ -463,3 +331,131 @@ def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> 
                 columns.append(list(map(repr, w[part].tolist())))
             form = "\t".join(["%s"] * len(columns)) + "\n"
             file.write("".join(map(form.__mod__, zip(*columns, strict=True))))
+
+
+_MOST = 2**31 - 1
+_PART = 1 << 20  # entries of an .npz read at once
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """Edges of numbered nodes in a file, which is read anew for every pass.
+
+    `shift` is the number of the first node, None where the numbers decide, and `n` how many there
+    are, likewise; `by_name`: numbers are names. With `both` every edge is to be added in its other
+    direction, too; of equal entries the `largest` counts, or their sum. `parts` reads them, `edge`
+    is how a message calls one.
+    """
+
+    where: str
+    shift: int | None
+    n: int | None
+    both: bool
+    largest: bool
+    parts: Callable[[], Blocks]
+    edge: Callable[[int], str]
+    by_name: bool = False
+
+    def blocks(self) -> Blocks:
+        """Ends (m, 2) as the file has them, and weights (m,); raises InputError."""
+        low = self.shift or 0
+        high = _MOST if self.n is None else low + self.n - 1
+        done = 0
+        for ends, weights in self.parts():
+            before = done
+            if len(ends):
+                called = lambda at, before=before: self.edge(before + at)  # noqa: E731
+                _check_edges(ends, weights, self.where, called, low, high)
+            done += len(weights)
+            yield ends, weights
+
+
+def triplets(place: Place) -> Triplets:
+    """How edges are to be read from a file; raises InputError where that is not by blocks."""
+    if place.suffix == ".mtx":
+        n, both, lines = _matrix_market(place)
+        return Triplets(str(place), 1, n, both, False, lines.blocks, lines.edge)
+    if place.suffix == ".npz":
+        n = _npz_nodes(place)
+        return Triplets(
+            str(place), 0, n, False, False, partial(_of_npz, place, n), "entry {}".format
+        )
+    if place.suffix not in EDGES:
+        raise InputError(
+            f"{place}: only edge lists, Matrix Market and .npz are read by blocks; leave out "
+            "--memory"
+        )
+    lines = open_edges(place.path)
+    if not lines.is_numbered:
+        raise InputError(
+            f"{place}: nodes are words; by blocks of lines nodes are numbers only: leave out "
+            "--memory, or number them"
+        )
+    shift = 0 if lines.forced == "number" else None
+    forced = lines.forced == "name"
+    return Triplets(str(place), shift, None, True, True, lines.blocks, lines.edge, forced)
+
+
+def _matrix_market(place: Place) -> tuple[int, bool, EdgeLines]:
+    """Nodes, whether entries stand for both directions, and lines of entries; raises InputError."""
+    head = matrices.mtx_header(place.path)
+    if head.form != "coordinate" or head.field not in ("real", "integer", "pattern"):
+        raise InputError(f"{place}: a {head.form} {head.field} matrix; a graph is sparse and real")
+    if head.symmetry not in ("general", "symmetric"):
+        raise InputError(f"{place}: {head.symmetry} matrix; a graph is general or symmetric")
+    if head.rows != head.columns or not 0 < head.rows <= _MOST:
+        raise InputError(
+            f"{place}: shape ({head.rows}, {head.columns}); a graph has as many rows as columns"
+        )
+    lines = EdgeLines(open_text(place.path).below(), 2 if head.field == "pattern" else 3)
+    return head.rows, head.symmetry == "symmetric", lines
+
+
+def _npz_nodes(place: Place) -> int:
+    """Rows of a square sparse matrix in an .npz; raises InputError."""
+    with matrices.open_npz(place.path) as archive:
+        if place.part or not matrices.is_sparse_npz(archive):
+            raise InputError(f"{place}: no sparse matrix in it, which alone is read by blocks")
+        shape = np.atleast_1d(archive["shape"])
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape[0] != shape[1]:
+        raise InputError(f"{place}: shape {shape.tolist()}; a graph has as many rows as columns")
+    return int(shape[0])
+
+
+def _of_npz(place: Place, n: int) -> Blocks:
+    """Entries of a sparse matrix in an .npz of scipy, a part at a time; raises InputError."""
+    wrong = InputError(f"{place}: as many numbers in data as columns are wanted")
+    done = 0
+    with matrices.open_npz(place.path) as archive:
+        ends = _pairs_of(archive, n, str(place))
+        for pairs, data in zip(ends, archive.parts("data", _PART), strict=False):
+            if len(pairs) != len(data) or data.dtype.kind not in "fiub":
+                raise wrong
+            done += len(data)
+            yield pairs, data.astype(np.float64)
+        if (done,) != archive.declares("data")[0]:
+            raise wrong
+
+
+def _pairs_of(archive: matrices.Archive, n: int, where: str) -> Iterator[Ends]:
+    """Rows and columns (m, 2) of the entries, part by part, in the order of the file."""
+    if "row" in archive:
+        for i, j in zip(archive.parts("row", _PART), archive.parts("col", _PART), strict=True):
+            yield _integers(np.stack([i, j], axis=1), where)
+        return
+    ends = _integers(archive["indptr"], where)
+    size = archive.declares("indices")[0]
+    if ends.size != n + 1 or ends[0] != 0 or (np.diff(ends) < 0).any() or (ends[-1],) != size:
+        raise InputError(f"{where}: indptr must begin with 0, never fall and end with {size[0]}")
+    done = 0
+    for columns in archive.parts("indices", _PART):
+        entries = np.arange(done, done + len(columns))
+        rows = np.searchsorted(ends, entries, side="right") - 1
+        done += len(columns)
+        yield np.stack([rows, _integers(columns, where)], axis=1)
+
+
+def _integers(values: NDArray[np.generic], where: str) -> NDArray[np.int64]:
+    if values.dtype.kind not in "iu":
+        raise InputError(f"{where}: rows and columns must be integers, not {values.dtype}")
+    return values.astype(np.int64)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, frames, photographs, tables
-from mustlink_io.formats.coordinates import is_own
-from mustlink_io.formats.names import NodeNames, node_column, rows_of
-from mustlink_io.formats.tables import Table, Words, to_integers
+from mustlink_io.formats import anndata, matrices, photographs, tables
+from mustlink_io.formats.points import is_own
+from mustlink_io.formats.tables import NodeNames, Table, node_column, rows_of, to_integers
+from mustlink_io.formats.text import Words
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
@@ -69,7 +69,7 @@ def load_classes(
     values: NDArray[Any] | Words
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
-    elif (array := arrays.of_numpy(place, "labels", "y")) is not None:
+    elif (array := matrices.of_numpy(place, "labels", "y")) is not None:
         values = array
     else:
         values = _from_table(_read(place, n_nodes), place, n_nodes, names, own=is_own(text, data))
@@ -185,7 +185,7 @@ def _refuse_text(values: Any, where: str) -> None:
 
 def _read(place: Place, n_nodes: int | None) -> Table:
     """The table of labels; a first line that is a label stays one."""
-    found = frames.read_table(place.path)
+    found = tables.read_table(place.path)
     words = found.text(0)
     one = len(found.columns) == 1 and not found.header and words.dtype.kind == "O"
     if one and found.n_rows - 1 == n_nodes:

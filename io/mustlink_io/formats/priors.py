@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, frames, tables
-from mustlink_io.formats.coordinates import WEIGHT, is_own
-from mustlink_io.formats.names import NodeNames, names_or_none, node_column, node_rows, rows_of
+from mustlink_io.formats import anndata, matrices, tables
+from mustlink_io.formats.points import WEIGHT, is_own
+from mustlink_io.formats.tables import NodeNames, names_or_none, node_column, node_rows, rows_of
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
@@ -80,10 +80,10 @@ def _read(
             if anndata.is_column(file, name):
                 return anndata.column(file, name)
             return store.read(file, name, {}, "/weights")
-    array = arrays.of_numpy(place, usual[1])
+    array = matrices.of_numpy(place, usual[1])
     if array is not None:
         return array
-    return _column(frames.read_table(place.path), place, n_rows, names, usual, own)
+    return _column(tables.read_table(place.path), place, n_rows, names, usual, own)
 
 
 def _column(
@@ -170,12 +170,12 @@ def _read_priors(
     if place.suffix in HDF5:
         with store.open_h5(place.path) as file:
             return _from_h5(file, place, names)
-    array = arrays.of_numpy(place, "prior")
+    array = matrices.of_numpy(place, "prior")
     if array is not None:
         return array, None, ()
     if place.part is not None:
         raise InputError(f"{place}: all columns of a table are the prior; give {place.path}")
-    return _from_table(frames.read_table(place.path), place, n_rows, names, classes)
+    return _from_table(tables.read_table(place.path), place, n_rows, names, classes)
 
 
 def _from_h5(file: h5py.File, place: Place, names: NodeNames | None) -> Found:
@@ -218,7 +218,7 @@ def _from_table(
     values = np.column_stack(cells) if cells else np.empty((table.n_rows, 0))
     columns: Sequence[str] = [header[i] for i in rest] if header else ()
     if not header and len(values) == n_rows + 1:  # classes that are numbers, as a header
-        top = tables.column_text(values[0]).tolist()
+        top = tables.as_text(values[0]).tolist()
         if sorted(top) == sorted(classes or map(str, range(len(top)))):
             values, columns = values[1:], top
     return values, None if at is None else table.text(at), columns

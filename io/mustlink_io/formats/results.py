@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata
-from mustlink_io.formats.names import NodeNames, names_or_none
+from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 from mustlink_io.hdf5.result import Network

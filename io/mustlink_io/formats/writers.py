@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, edges, frames, matrices, networks
-from mustlink_io.formats.names import NodeNames
-from mustlink_io.formats.stream import row_blocks
+from mustlink_io.formats import anndata, edges, matrices, networks, tables
+from mustlink_io.formats.points import row_blocks
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
 
 Notes = list[str]
@@ -49,7 +49,7 @@ def write_points(
     else:
         columns = {} if names is None else {"node": names.texts}
         columns |= {f"x{i}": column for i, column in enumerate(np.asarray(points).T)}
-        frames.write_parquet(path, columns)
+        tables.write_parquet(path, columns)
     return _what_names_lose(path, form, names)
 
 
@@ -138,7 +138,7 @@ def _points_csv(path: str, points: Any, names: NodeNames | None) -> None:
 def table_file(path: str, form: str, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns of equal length below their names, as .csv or .parquet."""
     if form == "parquet":
-        frames.write_parquet(path, columns)
+        tables.write_parquet(path, columns)
         return
     n_rows = len(next(iter(columns.values())))
     with _text_file(path) as file:

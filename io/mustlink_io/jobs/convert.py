@@ -13,10 +13,10 @@ from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import anndata, arrays, networks, results, writers
-from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats import anndata, matrices, networks, results, writers
+from mustlink_io.formats.edges import Triplets, triplets
 from mustlink_io.formats.photographs import save_label_picture
-from mustlink_io.formats.triplets import Triplets, triplets
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import FORMS, USUAL
 from mustlink_io.hdf5.graphs import write_rows
@@ -336,12 +336,12 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
     return _told(str(data.place), output, data.kind, form, shape, notes, warnings)
 
 
-def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
+def _known_labels(data: formats.InputData) -> NDArray[np.int64] | None:
     """Labels that the file of the data has beside them, under a usual name and one a row."""
     path, n = data.place.path, data.n_rows
     found: str | None = None
     if data.place.suffix == ".npz":
-        with arrays.open_npz(path) as archive:
+        with matrices.open_npz(path) as archive:
             names = [name for name in ("labels", "y") if name in archive]
             found = next((name for name in names if archive.declares(name)[0] == (n,)), None)
     elif data.place.suffix in formats.HDF5 and data.place.suffix != anndata.ENDING:
@@ -356,9 +356,9 @@ def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
 def _is_double(place: formats.Place) -> bool:
     """Whether the file declares points in double precision."""
     if place.suffix == ".npy":
-        return arrays.load_npy(place.path).dtype == np.float64
+        return matrices.load_npy(place.path).dtype == np.float64
     if place.suffix == ".npz":
-        with arrays.open_npz(place.path) as archive:
+        with matrices.open_npz(place.path) as archive:
             usual = [place.part] if place.part else ["points", "X", *archive]
             name = next((name for name in usual if name in archive), None)
             return name is not None and archive.declares(name)[1] == np.float64
