@@ -220,9 +220,9 @@ def test_the_example_of_the_metis_manual(tmp_path):
         ("3 2 1\n2 0\n1 0 3 1\n2 1\n", "an edge of weight 0; weights are positive"),
         ("3 2 1\n2 1\n1 1 3\n2 1\n", "the line of node 2 has 3 numbers, which does not fit"),
         ("3 2 10\n\n1 1 3\n2 1\n", "the line of node 1 has 0 numbers"),
-        ("3 2\n2\n1 3.5\n2\n", "a neighbor 3.5, but nodes"),
-        ("3 2\n2\n1 x 3\n2\n", "'x' is not a number, in the line '1 x 3'"),
-        ("3 2\n2\n1 \x00 3\n2\n", "is not a number"),
+        ("3 2\n2\n1 3.5\n2\n", "'3.5' is not a whole number, in the line '1 3.5'"),
+        ("3 2\n2\n1 x 3\n2\n", "'x' is not a whole number, in the line '1 x 3'"),
+        ("3 2\n2\n1 \x00 3\n2\n", "is not a whole number"),
         ("3 2\n2\n1 99999999999999999999\n2\n", "a neighbor"),
     ],
 )

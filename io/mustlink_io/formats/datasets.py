@@ -193,11 +193,11 @@ def undirected(
     back = arcs.T.tocsr()
     found = arcs.maximum(back)
     found.eliminate_zeros()
-    given = arcs.copy()
-    given.eliminate_zeros()
-    loops = int(np.count_nonzero(given.diagonal()))
-    one = int(found.nnz - given.nnz)
-    both = (int(given.nnz) - loops - one) // 2
+    stored = arcs.copy()
+    stored.eliminate_zeros()
+    loops = int(np.count_nonzero(stored.diagonal()))
+    one = int(found.nnz - stored.nnz)
+    both = (int(stored.nnz) - loops - one) // 2
     if not both:
         return found, (), ()
     differ: Any = arcs != back  # those in one direction twice
@@ -212,19 +212,10 @@ def undirected(
     if not one:
         return found, (), ()
     note = (
-        f"{where}: {both:,} edges are given in both directions, {one:,} in one only, which is "
-        f"not told apart; {cure}"
+        f"{where}: {both:,} edges are given in both directions, {one:,} in one only, which "
+        f"makes no difference; {cure}"
     )
     return found, (note,), ()
-
-
-def doubt_points(shape: tuple[int, ...], place: Place) -> str:
-    """What to say of a rectangular sparse matrix that is read as points without being spec to."""
-    return (
-        f"{place}: a sparse matrix of {shape[0]:,} x {shape[1]:,} is read as {shape[0]:,} points "
-        "with a graph of their neighbours; where its entries join rows with columns: mustlink "
-        "cluster --as bipartite (--as points: they are points)"
-    )
 
 
 def arcs(found: edges.Found) -> FileContent:
@@ -265,8 +256,6 @@ def _hinted(error: InputError, table: tables.Table, where: str) -> InputError:
     return InputError(f"{error}; if it is a list of edges, begin it with the header `{columns}`")
 
 
-DATA_NAMES = ("/points", "/X", "/graph")
-
 _NOTHING = Preparation()
 
 
@@ -284,9 +273,9 @@ def load(
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
     its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
-    `lazy_above` bytes are checked but not kept: the value is `points.PointRows`, or `PreparedRows`
+    `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
     where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
-    kept as NaN if allowed. Raises InputError.
+    left as NaN if allowed. Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -353,7 +342,12 @@ def _decide(
         return graph_of(found, want, place)
     doubts: tuple[str, ...] = ()
     if sparse and want is None and place.suffix != anndata.ENDING:
-        doubts = (doubt_points(value.shape, place),)
+        n, d = value.shape
+        doubts = (
+            f"{place}: a sparse matrix of {n:,} x {d:,} is read as {n:,} points with a graph of "
+            "their neighbours; where its entries join rows with columns: mustlink cluster --as "
+            "bipartite (--as points: they are points)",
+        )
     if sparse:
         value = matrices.DenseRows(value)
     made, fitted, kept = points.load_points(value, spec, found.columns, str(place), advance, reopen)
@@ -434,13 +428,12 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
     """The part that was named, or the first of the usual ones that the file has, and a note."""
     if place.part:
         return place.part, None
-    names = ("/graph",) if want == "graph" else DATA_NAMES
+    names = ("/graph",) if want == "graph" else ("/points", "/X", "/graph")
     if place.suffix == anndata.ENDING and want != "bipartite":
         if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
             return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
         if want != "graph":
-            choice = anndata.default_part(file)  # the graph if there is nothing else
-            return choice.name, choice.note
+            return anndata.default_part(file)  # the graph if there is nothing else
     for name in names:
         if store.find(file, name) is not None:
             return name, None

@@ -1,10 +1,9 @@
-"""Edge lists: lines `i j [weight]` of numbers or names, read whole, or any edges by blocks."""
+"""Edge lists: lines `i j [weight]` of numbers or names, read whole or by blocks, and written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats import matrices, tables
 from mustlink_io.formats.tables import NodeNames
-from mustlink_io.formats.text import TextFile, Words, advice, is_number, joined, open_text
+from mustlink_io.formats.text import Kind, TextFile, advice, is_number, joined, open_text
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import EDGES, Place
 
@@ -26,6 +25,7 @@ NamedGraph = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, nam
 Forced = Literal["name", "number"]  # twice in a header: what numbers below it are
 
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"))
+_MOST = 2**31 - 1  # number of a node that is read by blocks
 _OTHERWISE = " (a header `number number` makes them numbers from 0)"
 
 
@@ -46,12 +46,13 @@ def of_numbers(
     made = _one_way if directed else affinity_of
     lowest, highest = int(ends.min()), int(ends.max())
     total = highest if lowest == 1 else highest + 1
-    sparse = 2 * _count(ends, highest) < total
+    known = _occurring(ends, highest)
+    sparse = 2 * known.size < total
     if forced == "number" or (forced is None and lowest != 1 and not sparse):
         matrices.check_not_empty(highest + 1, len(ends), where)  # of numbers that were forced
         return made(ends, weights, highest + 1), None, None
     if sparse or forced == "name":
-        known, ends = _ranked(ends, highest)
+        ends = np.searchsorted(known, ends)
     else:
         known, ends = np.arange(1, highest + 1), ends - 1
     texts = np.array([str(number) for number in known.tolist()], dtype=object)
@@ -71,27 +72,13 @@ def of_numbers(
     return made(ends, weights, len(known)), NodeNames(texts, where), note
 
 
-def _ranked(ends: Ends, highest: int) -> tuple[Ends, Ends]:
-    """The numbers that occur, rising, and which of them every end (m, 2) is."""
+def _occurring(ends: Ends, highest: int) -> NDArray[np.int64]:
+    """The numbers that occur, rising."""
     if highest > 8 * ends.size:
-        known, flat = np.unique(ends, return_inverse=True)
-        return known, flat.reshape(ends.shape).astype(np.int64)
-    seen = _seen(ends, highest)
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[ends]
-
-
-def _count(ends: Ends, highest: int) -> int:
-    """How many numbers occur, at least: 0 stands for fewer than half of those up to the highest."""
-    if highest + 1 > 2 * ends.size:
-        return 0
-    return int(np.count_nonzero(_seen(ends, highest)))
-
-
-def _seen(ends: Ends, highest: int) -> NDArray[np.bool_]:
+        return np.unique(ends)
     seen = np.zeros(highest + 1, dtype=bool)
-    for at in range(2):
-        seen[ends[:, at]] = True
-    return seen
+    seen[ends.ravel()] = True
+    return np.flatnonzero(seen)
 
 
 def of_names(
@@ -121,8 +108,12 @@ def _check_edges(
     low: int = 0,
     high: int | None = None,
     texts: NDArray[np.object_] | None = None,
+    before: int = 0,
 ) -> None:
-    """Raise InputError for no edge, and for the first of a wrong weight or to a wrong number."""
+    """Raise InputError for no edge, and for the first of a wrong weight or to a wrong number.
+
+    There are so many edges `before` these in the file.
+    """
     if not len(ends):
         raise InputError(f"{where}: a graph without edges; nothing to cluster")
     most = int(ends.max()) if high is None else high
@@ -131,13 +122,11 @@ def _check_edges(
     outside = ((ends < low) | (ends > most)).any(axis=1)
     at = int((outside | ~((weights >= 0) & (weights < np.inf))).argmax())
     i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
+    wrong = f"{where}: {edge(before + at)} ({i}, {j})"
     if outside[at]:
         to = "" if high is None else f" to {high}"
-        raise InputError(f"{where}: {edge(at)} ({i}, {j}): nodes are numbered from {low}{to}")
-    raise InputError(
-        f"{where}: {edge(at)} ({i}, {j}) has weight {weights[at]:g}; weights are finite and not "
-        "negative"
-    )
+        raise InputError(f"{wrong}: nodes are numbered from {low}{to}")
+    raise InputError(f"{wrong} has weight {weights[at]:g}; weights are finite and not negative")
 
 
 def affinity_of(ends: Ends, weights: Weights, n: int) -> sp.csr_matrix:
@@ -173,11 +162,26 @@ def _one_way(ends: Ends, weights: Weights, n: int) -> sp.csr_matrix:
 
 @dataclass(frozen=True)
 class EdgeLines:
-    """The lines of an edge list, their number of columns, and what a header says of numbers."""
+    """The lines of an edge list or of Matrix Market, and what they mean.
+
+    `width` is the number of columns, `forced` what a header says of numbers. `shift` is the number
+    of the first node, None where the numbers decide, and `n` how many nodes there are, likewise.
+    With `both` every edge counts in its other direction, too; of equal edges the `largest` weight
+    counts, or their sum.
+    """
 
     text: TextFile
     width: int
     forced: Forced | None = None
+    shift: int | None = None
+    n: int | None = None
+    both: bool = True
+    largest: bool = True
+
+    @property
+    def where(self) -> str:
+        """The file, for messages."""
+        return str(self.text.path)
 
     @property
     def is_numbered(self) -> bool:
@@ -189,28 +193,42 @@ class EdgeLines:
         return f"{self.text.line_of(number)}: the edge"
 
     def blocks(self) -> Blocks:
-        """Ends (m, 2) and weights (m,) of numbered nodes, by blocks of lines; InputError."""
-        for i, j, *weights in self.text.columns([int, int, float][: self.width]):  # type: ignore[misc]
-            ends: Ends = np.stack([i, j], axis=1)
-            yield ends, weights[0] if weights else np.ones(len(ends))  # type: ignore[misc]
+        """Ends (m, 2) as the file has them, and weights (m,), by blocks of lines; InputError."""
+        kinds: list[Kind] = [int, int, float]
+        columns: Any
+        for columns in self.text.columns(kinds[: self.width]):
+            ends: Ends = np.stack(columns[:2], axis=1)
+            yield ends, columns[2] if self.width == 3 else np.ones(len(ends))
+
+    def checked_blocks(self) -> Blocks:
+        """The same, of nodes with 32-bit numbers and weights that are not negative; InputError."""
+        low = self.shift or 0
+        high = _MOST if self.n is None else low + self.n - 1
+        done = 0
+        for ends, weights in self.blocks():
+            if len(ends):
+                _check_edges(ends, weights, self.where, self.edge, low, high, before=done)
+            done += len(ends)
+            yield ends, weights
 
     def by_name(self) -> tuple[Ends, Weights, NDArray[np.object_]]:
         """Ends (m, 2), weights (m,) and names, numbered as they first occur; InputError."""
         row: dict[str, int] = {}
         ends, weights = [], []
-        for *both, last in self.text.columns([str, str, float][: self.width]):
-            if self.width == 2:
-                both.append(last)
-            codes = []
-            for words in both:
-                assert isinstance(words, Words)
-                if "" in words.categories:
-                    raise InputError(f"{self.text.path}: an edge has a node without a name")
-                names = [row.setdefault(name, len(row)) for name in words.categories]
-                codes.append(np.array(names, dtype=np.int64)[words.codes])
+        kinds: list[Kind] = [str, str, float]
+        columns: Any
+        for columns in self.text.columns(kinds[: self.width]):
+            codes, known = [], None
+            for words in columns[:2]:
+                if words.categories is not known:
+                    known = words.categories
+                    names = np.array([row.setdefault(one, len(row)) for one in known], dtype=int)
+                codes.append(names[words.codes])
+            if "" in row:
+                raise InputError(f"{self.where}: an edge has a node without a name")
             ends.append(np.stack(codes, axis=1))
-            weights.append(np.ones(len(ends[-1])) if self.width == 2 else last)
-        return joined(ends), joined(weights), np.array(list(row), dtype=object)  # type: ignore[arg-type]
+            weights.append(columns[2] if self.width == 3 else np.ones(len(ends[-1])))
+        return joined(ends), joined(weights), np.array(list(row), dtype=object)
 
 
 def open_edges(path: Path) -> EdgeLines:
@@ -333,57 +351,13 @@ def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> 
             file.write("".join(map(form.__mod__, zip(*columns, strict=True))))
 
 
-_MOST = 2**31 - 1
-_PART = 1 << 20  # entries of an .npz read at once
-
-
-@dataclass(frozen=True)
-class Triplets:
-    """Edges of numbered nodes in a file, which is read anew for every pass.
-
-    `shift` is the number of the first node, None where the numbers decide, and `n` how many there
-    are, likewise; `by_name`: numbers are names. With `both` every edge is to be added in its other
-    direction, too; of equal entries the `largest` counts, or their sum. `parts` reads them, `edge`
-    is how a message calls one.
-    """
-
-    where: str
-    shift: int | None
-    n: int | None
-    both: bool
-    largest: bool
-    parts: Callable[[], Blocks]
-    edge: Callable[[int], str]
-    by_name: bool = False
-
-    def blocks(self) -> Blocks:
-        """Ends (m, 2) as the file has them, and weights (m,); raises InputError."""
-        low = self.shift or 0
-        high = _MOST if self.n is None else low + self.n - 1
-        done = 0
-        for ends, weights in self.parts():
-            before = done
-            if len(ends):
-                called = lambda at, before=before: self.edge(before + at)  # noqa: E731
-                _check_edges(ends, weights, self.where, called, low, high)
-            done += len(weights)
-            yield ends, weights
-
-
-def triplets(place: Place) -> Triplets:
-    """How edges are to be read from a file; raises InputError where that is not by blocks."""
+def lines_of(place: Place) -> EdgeLines:
+    """The lines of a file whose edges are read by blocks; raises InputError for any other file."""
     if place.suffix == ".mtx":
-        n, both, lines = _matrix_market(place)
-        return Triplets(str(place), 1, n, both, False, lines.blocks, lines.edge)
-    if place.suffix == ".npz":
-        n = _npz_nodes(place)
-        return Triplets(
-            str(place), 0, n, False, False, partial(_of_npz, place, n), "entry {}".format
-        )
+        return _matrix_market(place)
     if place.suffix not in EDGES:
         raise InputError(
-            f"{place}: only edge lists, Matrix Market and .npz are read by blocks; leave out "
-            "--memory"
+            f"{place}: only edge lists and Matrix Market are read by blocks; leave out --memory"
         )
     lines = open_edges(place.path)
     if not lines.is_numbered:
@@ -391,13 +365,10 @@ def triplets(place: Place) -> Triplets:
             f"{place}: nodes are words; by blocks of lines nodes are numbers only: leave out "
             "--memory, or number them"
         )
-    shift = 0 if lines.forced == "number" else None
-    forced = lines.forced == "name"
-    return Triplets(str(place), shift, None, True, True, lines.blocks, lines.edge, forced)
+    return replace(lines, shift=0) if lines.forced == "number" else lines
 
 
-def _matrix_market(place: Place) -> tuple[int, bool, EdgeLines]:
-    """Nodes, whether entries stand for both directions, and lines of entries; raises InputError."""
+def _matrix_market(place: Place) -> EdgeLines:
     head = matrices.mtx_header(place.path)
     if head.form != "coordinate" or head.field not in ("real", "integer", "pattern"):
         raise InputError(f"{place}: a {head.form} {head.field} matrix; a graph is sparse and real")
@@ -407,55 +378,6 @@ def _matrix_market(place: Place) -> tuple[int, bool, EdgeLines]:
         raise InputError(
             f"{place}: shape ({head.rows}, {head.columns}); a graph has as many rows as columns"
         )
-    lines = EdgeLines(open_text(place.path).below(), 2 if head.field == "pattern" else 3)
-    return head.rows, head.symmetry == "symmetric", lines
-
-
-def _npz_nodes(place: Place) -> int:
-    """Rows of a square sparse matrix in an .npz; raises InputError."""
-    with matrices.open_npz(place.path) as archive:
-        if place.part or not matrices.is_sparse_npz(archive):
-            raise InputError(f"{place}: no sparse matrix in it, which alone is read by blocks")
-        shape = np.atleast_1d(archive["shape"])
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape[0] != shape[1]:
-        raise InputError(f"{place}: shape {shape.tolist()}; a graph has as many rows as columns")
-    return int(shape[0])
-
-
-def _of_npz(place: Place, n: int) -> Blocks:
-    """Entries of a sparse matrix in an .npz of scipy, a part at a time; raises InputError."""
-    wrong = InputError(f"{place}: as many numbers in data as columns are wanted")
-    done = 0
-    with matrices.open_npz(place.path) as archive:
-        ends = _pairs_of(archive, n, str(place))
-        for pairs, data in zip(ends, archive.parts("data", _PART), strict=False):
-            if len(pairs) != len(data) or data.dtype.kind not in "fiub":
-                raise wrong
-            done += len(data)
-            yield pairs, data.astype(np.float64)
-        if (done,) != archive.declares("data")[0]:
-            raise wrong
-
-
-def _pairs_of(archive: matrices.Archive, n: int, where: str) -> Iterator[Ends]:
-    """Rows and columns (m, 2) of the entries, part by part, in the order of the file."""
-    if "row" in archive:
-        for i, j in zip(archive.parts("row", _PART), archive.parts("col", _PART), strict=True):
-            yield _integers(np.stack([i, j], axis=1), where)
-        return
-    ends = _integers(archive["indptr"], where)
-    size = archive.declares("indices")[0]
-    if ends.size != n + 1 or ends[0] != 0 or (np.diff(ends) < 0).any() or (ends[-1],) != size:
-        raise InputError(f"{where}: indptr must begin with 0, never fall and end with {size[0]}")
-    done = 0
-    for columns in archive.parts("indices", _PART):
-        entries = np.arange(done, done + len(columns))
-        rows = np.searchsorted(ends, entries, side="right") - 1
-        done += len(columns)
-        yield np.stack([rows, _integers(columns, where)], axis=1)
-
-
-def _integers(values: NDArray[np.generic], where: str) -> NDArray[np.int64]:
-    if values.dtype.kind not in "iu":
-        raise InputError(f"{where}: rows and columns must be integers, not {values.dtype}")
-    return values.astype(np.int64)
+    text = replace(open_text(place.path).below(), mark=None)
+    width, both = 2 if head.field == "pattern" else 3, head.symmetry == "symmetric"
+    return EdgeLines(text, width, None, 1, head.rows, both, largest=False)

@@ -41,7 +41,7 @@ def _numpy_errors(where: str) -> Iterator[None]:
         raise
     except Exception as error:
         words = " ".join(str(error).split())
-        if "pickle" in words or "Object arrays" in words:
+        if any(hint in words for hint in ("pickle", "Object arrays", "Python objects")):
             words = "holds Python objects, which are never loaded"
         printable = "".join(c if c.isprintable() else "?" for c in words[:200])
         raise InputError(f"{where}: cannot be read: {printable or type(error).__name__}") from error
@@ -51,22 +51,10 @@ def load_npy(path: Path) -> NDArray[Any]:
     """Map .npy into memory; never unpickles. Raises InputError."""
     store.check_file(path)
     with _numpy_errors(str(path)):
-        with path.open("rb") as file:
-            if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
-                raise InputError(f"{path}: cannot be read: not a .npy file")
-            file.seek(0)
-            shape, dtype = _header(file)
-            size = path.stat().st_size - file.tell()
-        if dtype.hasobject:
-            raise InputError(f"{path}: holds Python objects, which are never loaded")
-        wanted = math.prod(shape) * dtype.itemsize
-        if wanted > size:
-            raise InputError(
-                f"{path}: cannot be read: {wanted} bytes of values are declared, {size} are there"
-            )
-        if not wanted:
-            return np.zeros(shape, dtype)
-        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        found = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_HEADER)
+        if not isinstance(found, np.ndarray):
+            raise InputError(f"{path}: cannot be read: not a .npy file")
+        return found
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -109,25 +97,12 @@ class Archive(Mapping[str, NDArray[Any]]):
                 begin = file.tell()
         if dtype.hasobject:
             raise InputError(f"{where}: holds Python objects, which are never loaded")
-        wanted = math.prod(shape) * dtype.itemsize
-        if begin + wanted != info.file_size or wanted > _DEFLATE_MOST * info.compress_size:
+        size = math.prod(shape) * dtype.itemsize
+        if begin + size != info.file_size or size > _DEFLATE_MOST * info.compress_size:
             raise InputError(
-                f"{where}: cannot be read: declares {wanted} bytes of values, which are not there"
+                f"{where}: cannot be read: declares {size} bytes of values, which are not there"
             )
         return shape, dtype
-
-    def parts(self, name: str, size: int) -> Iterator[NDArray[Any]]:
-        """An array of one dimension, at most `size` numbers at a time; raises InputError."""
-        shape, dtype = self.declares(name)
-        if len(shape) != 1:
-            raise InputError(f"{self._path}:{name}: shape {shape}; wanted is one dimension")
-        left = shape[0]
-        with _numpy_errors(f"{self._path}:{name}"), self._zip.open(self._members[name]) as file:
-            _header(file)
-            while left:
-                some = min(size, left)
-                yield np.frombuffer(file.read(some * dtype.itemsize), dtype=dtype)
-                left -= some
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._members:
@@ -150,19 +125,11 @@ def open_npz(path: Path) -> Iterator[Archive]:
 
 
 def pick(place: Place) -> Any:
-    """Return the named array, the sparse matrix, `points` or `X`, or the only array."""
+    """The named array of an .npz, else the sparse matrix, `points` or `X`, or the only array."""
     with open_npz(place.path) as archive:
-        if place.part:
-            return member(archive, place.part, str(place))
-        if is_sparse_npz(archive):
+        if not place.part and is_sparse_npz(archive):
             return sparse_from_npz(archive, str(place))
-        names = [name for name in ("points", "X") if name in archive] or list(archive)
-        if len(names) == 1 or names[:1] in (["points"], ["X"]):
-            return member(archive, names[0], str(place))
-        raise InputError(
-            f"{place}: neither a sparse matrix nor points or X; name one of its arrays as "
-            f"{place.path.name}:NAME (it has {_names(archive)})"
-        )
+        return _member(archive, place, ("points", "X"))
 
 
 def of_numpy(place: Place, *usual: str) -> NDArray[Any] | None:
@@ -175,21 +142,25 @@ def of_numpy(place: Place, *usual: str) -> NDArray[Any] | None:
     if place.suffix != ".npz":
         return None
     with open_npz(place.path) as archive:
-        there = [name for name in usual if name in archive] or list(archive)
-        name = there[0] if there and (len(there) == 1 or there[0] in usual) else usual[0]
-        return member(archive, place.part or name, str(place))
+        return _member(archive, place, usual)
 
 
-def member(archive: Mapping[str, NDArray[Any]], name: str, where: str) -> NDArray[Any]:
-    """Return one array; raises InputError that lists those there are."""
-    name = name.lstrip("/")
+def _member(archive: Archive, place: Place, usual: tuple[str, ...]) -> NDArray[Any]:
+    """The named array, a usual one or the only one; raises InputError that lists all."""
+    there = [name for name in usual if name in archive] or list(archive)
+    names = ", ".join(store.text(name)[:40] for name in list(archive)[:12]) or "none"
+    if place.part:
+        name = place.part.lstrip("/")
+    elif len(there) == 1 or there[:1] == [usual[0]]:
+        name = there[0]
+    else:
+        raise InputError(
+            f"{place}: no {' or '.join(usual)} in it; name one of its arrays as "
+            f"{place.path.name}:NAME (it has {names})"
+        )
     if name not in archive:
-        raise InputError(f"{where}: no such array; the file has {_names(archive)}")
-    return np.asarray(archive[name])
-
-
-def _names(archive: Mapping[str, NDArray[Any]]) -> str:
-    return ", ".join(store.text(name)[:40] for name in list(archive)[:12]) or "none"
+        raise InputError(f"{place}: no such array; the file has {names}")
+    return archive[name]
 
 
 def as_csr(
@@ -199,36 +170,21 @@ def as_csr(
     shape: tuple[int, ...],
     where: str,
 ) -> sp.csr_matrix:
-    """Build a CSR matrix from arrays that are not checked yet; raises InputError.
-
-    Checks lengths, types, that indptr begins with 0, never falls and ends with nnz, and that
-    every index is a column. O(nnz).
-    """
-    if len(shape) != 2 or min(shape) < 0:
-        raise InputError(f"{where}: shape {shape} is not that of a matrix")
-    rows, columns = (int(s) for s in shape)
+    """Build a CSR matrix from arrays that are not checked yet; raises InputError. O(nnz)."""
     for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         _check_part(name, array, where)
-    if len(indptr) != rows + 1:
-        raise InputError(
-            f"{where}: indptr has {len(indptr)} entries, but {rows} rows need one more"
-        )
-    if len(data) != len(indices):
-        raise InputError(f"{where}: {len(data)} values in data, but {len(indices)} in indices")
-    if indptr[0] != 0 or indptr[-1] != len(data) or np.any(indptr[1:] < indptr[:-1]):
-        raise InputError(f"{where}: indptr must begin with 0, never fall and end with {len(data)}")
-    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        at = int(np.flatnonzero((indices < 0) | (indices >= columns))[0])
-        raise InputError(f"{where}: entry {at} is in column {indices[at]} of {columns}")
     if data.dtype not in (np.float32, np.float64):
         with np.errstate(over="ignore", invalid="ignore"):  # the engine refuses Inf
             data = data.astype(np.float64)
-    small = max(rows, columns, len(data)) < 2**31
-    index = np.int32 if small else np.int64
-    return sp.csr_matrix(
-        (data, indices.astype(index, copy=False), indptr.astype(index, copy=False)),
-        shape=(rows, columns),
-    )
+    try:
+        found = sp.csr_matrix((data, indices, indptr), shape=shape)
+        found.check_format(full_check=True)
+    except (ValueError, OverflowError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"{where}: is no matrix of shape {shape}: {words}") from None
+    if found.nnz != len(data):
+        raise InputError(f"{where}: indptr ends with {found.nnz}, but data has {len(data)} values")
+    return found
 
 
 PARTS = {"data": "fiub", "indices": "iu", "indptr": "iu"}
@@ -309,13 +265,13 @@ def read_copies(
     if stored[0]:
         weights = store.read(file, f"{base}/weights", dims, "/graph/weights").astype(np.float64)
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InputError(f"{where}/weights: numbers that are finite and not negative are wanted")
+        raise InputError(f"{where}/weights: weights must be finite and not negative")
     if not stored[1]:
         return weights, None
     rows = store.read(file, f"{base}/rows", dims, "/graph/rows")
     known = rows.size and rows.min() >= 0 and rows.max() < n_nodes
     if not known or np.bincount(rows, minlength=n_nodes).min() == 0:
-        raise InputError(f"{where}/rows: wanted are nodes from 0 to {n_nodes - 1}, each of them")
+        raise InputError(f"{where}/rows: nodes must be 0 to {n_nodes - 1}, each at least once")
     return weights, rows
 
 
@@ -378,17 +334,15 @@ def from_triplets(
     i: NDArray[Any], j: NDArray[Any], w: NDArray[Any], shape: tuple[int, ...], where: str
 ) -> sp.csr_matrix:
     """Build CSR from rows, columns and values, repeated entries summed; raises InputError."""
-    if len(shape) != 2 or not i.shape == j.shape == w.shape or i.ndim != 1:
-        raise InputError(f"{where}: rows, columns and values must be of one length")
     if i.dtype.kind not in "iu" or j.dtype.kind not in "iu" or w.dtype.kind not in "fiub":
         raise InputError(f"{where}: rows and columns must be integers, values numbers")
     check_not_empty(shape[0], w.size, where)
-    for name, index, size in (("row", i, shape[0]), ("column", j, shape[1])):
-        if index.size and (index.min() < 0 or index.max() >= size):
-            raise InputError(f"{where}: a {name} outside 0 to {size - 1}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = w.astype(np.float64)
-    return sp.csr_matrix((values, (i.astype(np.int64), j.astype(np.int64))), shape=shape)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return sp.csr_matrix((w.astype(np.float64), (i, j)), shape=shape)
+    except (ValueError, OverflowError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"{where}: is no matrix of shape {shape}: {words}") from None
 
 
 def check_not_empty(n_rows: int, n_entries: int, where: str) -> None:

@@ -224,6 +224,17 @@ class NodeNames:
         """Rows of names that are all known."""
         return np.fromiter(map(self._row.__getitem__, cells), np.int64, len(cells))
 
+    def matched(self, other: NodeNames) -> NDArray[np.int64]:
+        """Rows that have the names of another file's nodes; raises InputError."""
+        for one in (self, other):
+            if one.repeated is not None:
+                why = f"two nodes of {one.where} are named {store.text(one.repeated)[:40]!r}"
+                raise InputError(f"{other.where}: cannot be matched by name: {why}")
+        unknown = self.unknown(list(other.texts))
+        if unknown is not None:
+            raise InputError(f"{other.where}: cannot be matched by name: {unknown}")
+        return self.rows(list(other.texts))
+
 
 def names_or_none(texts: NDArray[np.object_], where: str) -> NodeNames | None:
     """Names, unless they are 0, 1, 2 …: the rows themselves."""
@@ -284,7 +295,7 @@ def node_rows(cells: NDArray[Any], names: NodeNames | None, where: str) -> NDArr
         return _numbers(texts, where)
     if names.repeated is not None:
         raise InputError(
-            f"{where}: nodes are given by name, but {names.where} has several nodes named "
+            f"{where}: nodes have names here, but {names.where} has several nodes named "
             f"{store.text(names.repeated)[:40]!r}; number them from 0, in the order of the data"
         )
     raise InputError(f"{where}: {names.unknown(list(texts))}")

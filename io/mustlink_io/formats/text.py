@@ -25,7 +25,7 @@ from mustlink_io.hdf5 import store
 BLOCK_BYTES = 2**24
 LARGE = 2**22  # bytes; a smaller file is read by numpy before pyarrow is imported (0.2 s)
 COMMENTS = "#%"
-_FIRST_BYTES = 2**16  # a short first block shows soon which columns are words
+_FIRST_BYTES = 2**16  # of a table, whose first block shows which columns are words
 _ARROW_BYTES = 2**20  # that a thread of pyarrow reads at once
 _BLANKS = re.compile(rb"[ \t\r]+")
 
@@ -129,15 +129,18 @@ class TextFile:
                 row -= 1
         return f"line {number + 1}, {store.text(words)[:60]!r}"
 
-    def blocks(self, comments: str = COMMENTS) -> Iterator[bytes]:
-        """Yield blocks of whole lines, each ending with a newline, without comments."""
+    def blocks(self, comments: str = COMMENTS, first: int | None = None) -> Iterator[bytes]:
+        """Yield blocks of whole lines, each ending with a newline, without comments.
+
+        The `first` block may have another size in bytes.
+        """
         comment = re.compile(rb"(?m)^[ \t]*[" + re.escape(comments.encode()) + rb"][^\n]*\n")
         with self.path.open("rb") as file:
             if file.read(3) != b"\xef\xbb\xbf":
                 file.seek(0)
             for _ in range(self.start):
                 file.readline()
-            rest, size = b"", min(_FIRST_BYTES, BLOCK_BYTES)
+            rest, size = b"", min(first or BLOCK_BYTES, BLOCK_BYTES)
             while read := file.read(size):
                 cut = read.rfind(b"\n") + 1
                 block, rest = (rest + read[:cut], read[cut:]) if cut else (b"", rest + read)
@@ -149,7 +152,7 @@ class TextFile:
             if rest:
                 yield comment.sub(b"", rest + b"\n")
 
-    def columns(self, kinds: Sequence[Kind]) -> Iterator[list[Column]]:
+    def columns(self, kinds: Sequence[Kind], first: int | None = None) -> Iterator[list[Column]]:
         """Yield columns of a block of lines: int64, float64 (NaN for an empty cell) or `Words`.
 
         Raises InputError that names the first line with other columns, CellError for cells that are
@@ -157,7 +160,7 @@ class TextFile:
         """
         reader = _arrow() if self.path.stat().st_size >= LARGE else None
         done = 0
-        for block in self.blocks():
+        for block in self.blocks(first=first):
             try:
                 if reader is not None:
                     found = _by_arrow(reader, block, self.mark, kinds)
@@ -171,7 +174,7 @@ class TextFile:
     def read(self, kinds: Sequence[Kind]) -> list[NDArray[Any]]:
         """All columns: int64, float64 or text, an object array; raises as `columns` does."""
         parts: list[list[NDArray[Any]]] = [[] for _ in kinds]
-        for block in self.columns(kinds):
+        for block in self.columns(kinds, _FIRST_BYTES):
             for part, column in zip(parts, block, strict=True):
                 part.append(column.texts() if isinstance(column, Words) else column)
         return [joined(part) for part in parts]
@@ -327,7 +330,12 @@ def _by_arrow(reader: Any, block: bytes, mark: str | None, kinds: Sequence[Kind]
                 table = read(_tidied(block))
     except pyarrow.ArrowInvalid:
         raise _RefusedError from None
-    return [_of_arrow(column, kind) for column, kind in zip(table.columns, kinds, strict=True)]
+    texts = [column for column, kind in zip(table.columns, kinds, strict=True) if kind is str]
+    words = iter(_words_of_arrow(pyarrow, texts) if texts else ())
+    return [
+        next(words) if kind is str else _numbers_of_arrow(column, kind)
+        for column, kind in zip(table.columns, kinds, strict=True)
+    ]
 
 
 def _tidied(block: bytes) -> bytes:
@@ -335,15 +343,22 @@ def _tidied(block: bytes) -> bytes:
     return _BLANKS.sub(b" ", block).replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
 
 
-def _of_arrow(column: Any, kind: Kind) -> Column:
-    """A column of pyarrow without pandas, which its `to_numpy` imports; raises _RefusedError."""
-    if kind is str:
-        from pyarrow import compute
+def _words_of_arrow(pyarrow: Any, columns: Sequence[Any]) -> list[Words]:
+    """Columns of text of pyarrow, with categories that they share."""
+    from pyarrow import compute
 
-        clean = compute.ascii_trim(compute.ascii_trim_whitespace(column), '"')
-        coded = clean.combine_chunks().dictionary_encode()
-        codes = np.from_dlpack(coded.indices).astype(np.int64)
-        return Words(codes, tuple(coded.dictionary.to_pylist()))
+    clean = [compute.ascii_trim(compute.ascii_trim_whitespace(one), '"') for one in columns]
+    pieces = [piece for column in clean for piece in column.chunks]
+    if not pieces:
+        return [Words(np.empty(0, dtype=np.int64), ()) for _ in columns]
+    coded = pyarrow.concat_arrays(pieces).dictionary_encode()
+    known = tuple(coded.dictionary.to_pylist())
+    codes = np.from_dlpack(coded.indices).astype(np.int64)  # `to_numpy` imports pandas
+    return [Words(part, known) for part in codes.reshape(len(columns), -1)]
+
+
+def _numbers_of_arrow(column: Any, kind: Kind) -> NDArray[Any]:
+    """A column of numbers of pyarrow; raises _RefusedError for an empty cell among integers."""
     if column.null_count:
         if kind is int:
             raise _RefusedError

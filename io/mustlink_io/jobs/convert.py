@@ -14,7 +14,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata, matrices, networks, results, writers
-from mustlink_io.formats.edges import Triplets, triplets
+from mustlink_io.formats.edges import EdgeLines, lines_of
 from mustlink_io.formats.photographs import save_label_picture
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
@@ -28,14 +28,14 @@ _LINES = 200 * 10**6  # bytes of a block of lines that is read
 
 
 def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, int, list[str]]:
-    """Write `/graph` of edges in text or a sparse .npz within `memory`; nodes, entries, notes.
+    """Write `/graph` of edges in text within `memory`; returns nodes, entries, notes.
 
     The file is read twice: edges are counted, and dealt out to rows by way of a temporary file in
     the folder of the output, 24 bytes an edge. Raises InputError.
     """
     from mustlink.graph.row_buckets import RowBuckets
 
-    found = triplets(place)
+    found = lines_of(place)
     _check(memory, found.n or 0)  # before a long file is read
     counts = _counted(found, memory)
     _check(memory, max(counts.size, found.n or 0))
@@ -51,7 +51,7 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
         number[known] = np.arange(known.size, dtype=np.int32)
         counts = counts[known]
     buckets = RowBuckets(counts, Path(output).resolve().parent)
-    for ends, weights in found.blocks():
+    for ends, weights in found.checked_blocks():
         i, j = number[ends[:, 0]], number[ends[:, 1]]
         values = weights.astype(np.float32)
         buckets.add(i, j, values)
@@ -76,10 +76,10 @@ def _check(memory: int, nodes: int) -> None:
         )
 
 
-def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
+def _counted(found: EdgeLines, memory: int) -> NDArray[np.int64]:
     """Entries of every number from 0 on; raises InputError where there are too many numbers."""
     counts = np.zeros(1, dtype=np.int64)
-    for ends, _ in found.blocks():
+    for ends, _ in found.checked_blocks():
         if not len(ends):
             continue
         highest = int(ends.max())
@@ -101,7 +101,7 @@ def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
 
 
 def _names(
-    found: Triplets, counts: NDArray[np.int64], place: formats.Place
+    found: EdgeLines, counts: NDArray[np.int64], place: formats.Place
 ) -> tuple[NDArray[np.int64] | None, list[str]]:
     """Numbers of the nodes where these are names, as `edges.of_numbers` decides; and a note."""
     if found.shift is not None:
@@ -109,9 +109,9 @@ def _names(
     lowest, highest = int(np.flatnonzero(counts)[0]), counts.size - 1
     total = highest if lowest == 1 else highest + 1
     sparse = 2 * int(np.count_nonzero(counts)) < total
-    if not sparse and not found.by_name and lowest != 1:
+    if not sparse and found.forced != "name" and lowest != 1:
         return None, []
-    by_name = sparse or found.by_name
+    by_name = sparse or found.forced == "name"
     known = np.flatnonzero(counts) if by_name else np.arange(1, highest + 1)
     return known, [f"{place}: numbers are names of its {known.size} nodes; they are in /names"]
 
