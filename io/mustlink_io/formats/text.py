@@ -202,7 +202,7 @@ class TextFile:
             except _WrongCellError as error:
                 wrong[at] = error.row, str(error)
         if wrong:
-            row, what = min(wrong.values())
+            row, what = min(wrong.values(), key=lambda cell: cell[0])  # of equal rows the first
             line = self.line_of(done + row)
             raise CellError(f"{self.path}: {line}: {what}", list(wrong))
         return found
