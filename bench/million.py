@@ -280,9 +280,10 @@ def refit(graph: str, truth: str, seed: int, n_given: int, n_more: int) -> dict[
 
 def draw_growth(path: str, nodes: list[int], seconds: Any, peak: Any) -> dict[str, Any]:
     """Draw the plot of growth in a child, so that this process stays small."""
+    import plots
     from mustlink_io import pictures
 
-    pictures.save(pictures.scaling(nodes, seconds, peak), path)
+    pictures.save(plots.scaling(nodes, seconds, peak), path)
     return {}
 
 

@@ -23,20 +23,47 @@ class Plot(NamedTuple):
 
 def growth(figures: dict[str, Any]) -> Any:
     """Seconds by stage and peak memory by number of points."""
-    from mustlink_io import pictures
-
     nan = float("nan")
     stages = {
         name: [nan if value is None else value for value in values]
         for name, values in figures["seconds"].items()
     }
     peak = {"whole process": figures["peak_bytes"]}
-    return pictures.scaling(figures["nodes"], stages, peak)
+    return scaling(figures["nodes"], stages, peak)
+
+
+def scaling(
+    nodes: list[float],
+    seconds: dict[str, list[float]],
+    peak_bytes: dict[str, list[float]] | None = None,
+) -> Any:
+    """Draw seconds, and peak memory if given, against the number of nodes on log scales.
+
+    Every entry of a mapping is one line, as long as `nodes`; NaN leaves a gap.
+    """
+    import numpy as np
+
+    from mustlink_io.pictures.images import COLOURS, new_figure, style
+
+    panels: list[tuple[str, dict[str, list[float]], float]] = [("seconds", seconds, 1.0)]
+    if peak_bytes is not None:
+        panels.append(("peak memory, GB", peak_bytes, 1e-9))
+    figure = new_figure(6 * len(panels), 4.2)
+    with style():
+        for at, (title, lines, unit) in enumerate(panels, start=1):
+            axes = figure.add_subplot(1, len(panels), at)
+            for place, (name, values) in enumerate(lines.items()):
+                colour = COLOURS[place % len(COLOURS)]
+                axes.loglog(nodes, np.asarray(values) * unit, "o-", color=colour, label=name)
+            axes.set(xlabel="nodes", ylabel=title)
+            axes.grid(which="both")
+            axes.legend()
+    return figure
 
 
 def asked(figures: dict[str, Any]) -> Any:
     """ARI by number of answers, a panel a set."""
-    from mustlink_io.pictures.canvas import COLOURS, new_figure, style
+    from mustlink_io.pictures.images import COLOURS, new_figure, style
 
     sets = figures["sets"]
     down = -(-len(sets) // _ACROSS)

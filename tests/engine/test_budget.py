@@ -30,7 +30,7 @@ from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagation.prior import bytes_of
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.formats import stream
+from mustlink_io.formats import points as point_files
 
 sizes = {
     "n": st.integers(10, 10**8),
@@ -404,7 +404,7 @@ def test_the_least_memory_that_is_told_is_enough_for_the_run(data, capsys, metho
 def lazy(monkeypatch):
     """Points are large for a memory as soon as they need a millionth of it; blocks are small."""
     monkeypatch.setattr(method_cost, "LAZY", 10**6)
-    monkeypatch.setattr(stream.row_blocks, "__defaults__", (2000,))
+    monkeypatch.setattr(point_files.row_blocks, "__defaults__", (2000,))
 
 
 def test_points_are_streamed_when_they_are_large_for_the_memory(data, lazy, capsys):
@@ -428,7 +428,7 @@ def test_bad_rows_of_streamed_points_are_named(data, lazy, capsys):
 
 def test_streamed_points_are_the_rows_of_the_file(data, lazy):
     loaded = formats.load("data.h5", None, lazy_above=1)
-    assert isinstance(loaded.value, stream.PointRows)
+    assert isinstance(loaded.value, point_files.PointRows)
     assert is_rows(loaded.value)
     assert loaded.value.shape == data.shape
     assert np.array_equal(loaded.value[17:40], data.astype("f4")[17:40])

@@ -277,26 +277,22 @@ def test_a_column_stays_in_its_file_and_is_no_more_than_a_column(tmp_path, pbmc)
         file.create_group("obs/round")
         file["obs/round/again"] = file["obs/round"]
         file["obs/table"] = np.ones((N, 2))
-        file["obs/odd"] = np.arange(N)
-        file["obs/odd"].attrs["encoding-type"] = "of tomorrow"
     for name, words in (
-        ("cell_type", r"obs/cell_type: cannot be read by anndata \(.*codes"),
+        ("cell_type", r"obs/cell_type: codes outside of its 3 categories"),
         ("few", "an external link"),
-        ("round", "groups in groups"),
+        ("round", "is no column"),
         ("table", "is no column"),
-        ("odd", "cannot be read by anndata .*of tomorrow"),
     ):
         with pytest.raises(InputError, match=words) as caught:
             formats.load_classes(f"{pbmc}:/obs/{name}", N)
         assert str(caught.value).isprintable()
 
 
-def test_only_tables_need_the_extra(tmp_path, pbmc, result, monkeypatch, capsys):
+def test_only_writing_needs_the_extra(tmp_path, pbmc, result, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "anndata", None)
     assert formats.load(str(pbmc)).names.texts[0] == "cell_0"
     new, words = tmp_path / "new.h5ad", "pip install 'mustlink[anndata]'"
-    with pytest.raises(InputError, match=re.escape(words)):
-        formats.load_classes(f"{pbmc}:/obs/few", N)
+    assert formats.load_classes(f"{pbmc}:/obs/few", N).codes.size == N
     assert words in said(capsys, "convert", result, "--into", pbmc, "-o", new)
     assert words in said(capsys, "convert", f"{pbmc}:/obsm/X_pca", new)
     assert not new.exists()

@@ -12,7 +12,7 @@ import mustlink as ml
 from cases import blobs
 from mustlink.errors import InputError
 from mustlink_io.commands import cli
-from mustlink_io.formats import questions
+from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.ui.journal import Answer, Journal
 
@@ -184,7 +184,7 @@ def test_what_spreadsheets_do_to_a_table_does_not_matter(tmp_path, coding):
     path = tmp_path / "ask.csv"
     text = "Row \tnow\t Answer\tremark\r\n3.0\t1\t2\t\r\n\t\t\t\r\n4\t1\tDon't know\tcafé\r\n"
     path.write_bytes((text + "3\t1\t2\tagain\r\n").encode(coding))
-    found = questions.load_answers(path, 10)
+    found = label_files.load_answers(path, 10)
     assert [(one.nodes, one.answer, one.line) for one in found] == [((3,), "2", 2), ((4,), "", 4)]
 
 
@@ -194,13 +194,13 @@ def test_what_is_no_text_is_told(tmp_path, raw, kind):
     path = tmp_path / "ask.csv"
     path.write_bytes(raw)
     with pytest.raises(InputError, match=f"is {kind}; save it as CSV in UTF-8"):
-        questions.load_answers(path, 10)
+        label_files.load_answers(path, 10)
 
 
 def test_semicolons_of_a_spreadsheet_are_read(tmp_path):
     path = tmp_path / "ask.csv"
     path.write_bytes(b"\xef\xbb\xbfrow;now;answer\r\n3;1;2\r\n4;1;?\r\n")
-    found = questions.load_answers(path, 10)
+    found = label_files.load_answers(path, 10)
     assert [(one.nodes, one.answer) for one in found] == [((3,), "2"), ((4,), "")]
 
 

@@ -163,9 +163,9 @@ STACKS = {
         ("words", "other.tif cannot be read as a TIFF"),
         ("half", "other.tif cannot be read as a TIFF"),
         ("nan", "NaN or Inf at index"),
-        ("imagej", "tells of 12 slices, but has 1 TIFF pages"),
+        ("imagej", "declares 12 slices, but has 1 TIFF pages"),
         ("array", r"has shape .12, 26, 30, 1., uint8; give numbers"),
-        ("objects", "cannot be read as .npy"),
+        ("objects", "Python objects, which are never loaded"),
         ("none", "other.tif: no such file"),
     ],
 )

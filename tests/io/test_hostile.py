@@ -284,18 +284,19 @@ def csr_file(path, shape=(3, 3), **change):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"indices": np.array([0, 2, 2**64 - 1], "u8")}, "in column 18446744073709551615 of 3"),
-        ({"indptr": np.array([0, 1, 2**63, 3], "u8")}, "indptr must"),
-        ({"indptr": np.array([0, 1, 2**40, 3])}, "indptr must"),
-        ({"indptr": np.array([-1, 1, 2, 3])}, "indptr must"),
+        ({"indices": np.array([0, 2, 2**64 - 1], "u8")}, "is no matrix of shape"),
+        ({"indptr": np.array([0, 1, 2**63, 3], "u8")}, "is no matrix of shape"),
+        ({"indptr": np.array([0, 1, 2**40, 3])}, "is no matrix of shape"),
+        ({"indptr": np.array([-1, 1, 2, 3])}, "is no matrix of shape"),
+        ({"indptr": [0, 1, 2, 2]}, "indptr ends with 2, but data has 3 values"),
         ({"data": np.array([b"a", b"b", b"c"])}, "wanted is one dimension of numbers"),
         ({"data": [1j, 2, 2]}, "wanted is one dimension of numbers"),
         ({"indices": [[0, 2, 1]]}, "wanted is one dimension of integers"),
-        ({"shape": (4, 3)}, "4 rows need one more"),
-        ({"shape": (2**62, 2**62)}, "rows need one more"),
-        ({"shape": (-4, 3)}, "is not that of a matrix"),
-        ({"shape": (3, -3)}, "is not that of a matrix"),
-        ({"shape": (3, 1)}, "in column 2 of 1"),
+        ({"shape": (4, 3)}, "is no matrix of shape"),
+        ({"shape": (2**62, 2**62)}, "is no matrix of shape"),
+        ({"shape": (-4, 3)}, "is no matrix of shape"),
+        ({"shape": (3, -3)}, "is no matrix of shape"),
+        ({"shape": (3, 1)}, "is no matrix of shape"),
         ({"shape": (3.0, 3.0)}, "two integers"),
         ({"shape": "3 x 3"}, "two integers"),
         ({"shape": (3, 3, 3)}, "two integers"),
@@ -502,9 +503,13 @@ def test_matrix_market_files_that_lie(tmp_path, words):
 
 def test_text_tables_that_lie(tmp_path):
     (tmp_path / "p.csv").write_text("i,j,belief\n0,1\n")
-    refused(tmp_path / "p.csv", "3 names in the header, but 2 columns", formats.load_pairs)
+    refused(
+        tmp_path / "p.csv",
+        "line 2, '0,1': has 2 columns, but the first line has 3",
+        formats.load_pairs,
+    )
     (tmp_path / "x.csv").write_text("1,2\n3,\x1b[31m\n")
-    refused(tmp_path / "x.csv", "could not convert")
+    refused(tmp_path / "x.csv", "column '1' is text")
     (tmp_path / "x.csv").write_bytes(b"1,2\n" + b"\xff" * 100)
     refused(tmp_path / "x.csv", "x.csv")
     (tmp_path / "x.csv").write_text("1,2\n" + "9" * 10_000 + "x,4\n")

@@ -94,11 +94,6 @@ def test_edges_are_symmetrised_by_the_largest_weight(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("0 1\n1 x\n", "line 2, '1 x': 'x' is not a number"),
-        ("0 1\n1 2.5\n", "line 2, '1 2.5': node 2.5 is not a whole number"),
-        ("0 1\n-1 2\n", r"line 2, '-1 2': the edge \(-1, 2\): nodes are numbered from 0"),
-        ("0 1 1\n1 2 -1\n", r"line 2, '1 2 -1': the edge \(1, 2\) has weight -1"),
-        ("0 1 1\n1 2 nan\n", "line 2, .* weight nan"),
         ("0 1 2 3\n", "4 columns"),
         ("# nothing\n", "empty"),
         ("", "empty"),
@@ -119,7 +114,9 @@ def test_bad_tables(tmp_path):
     ):
         formats.load(str(path))
     path.write_text("1,2\n3,4,5\n")
-    with pytest.raises(InputError, match=r"number of columns changed"):
+    with pytest.raises(
+        InputError, match=r"line 2, '3,4,5': has 3 columns, but the first line has 2"
+    ):
         formats.load(str(path))
     path.write_text("a,b\n")
     with pytest.raises(InputError, match=r"no values below"):

@@ -60,14 +60,14 @@ def test_forty_clusters_have_nearly_as_many_colours():
 
 def test_shapes_and_endings_are_checked(tmp_path):
     image = np.zeros((30, 40, 3))
-    with pytest.raises(InputError, match="strokes has shape"):
+    with pytest.raises(InputError, match="strokes of shape"):
         pictures.segmentation(image, halves(3, 4), halves(), halves())
     with pytest.raises(InputError, match="image of shape"):
         pictures.overlay(np.zeros((30, 40, 2)), halves())
     with pytest.raises(InputError, match="labels of shape"):
-        pictures.label_map(halves(3, 4), image)
+        pictures.overlay(image, halves(3, 4))
     with pytest.raises(InputError, match=r"written as \.png or \.svg"):
-        pictures.save(pictures.label_map(halves()), tmp_path / "a.pdf")
+        pictures.save(pictures.spectrum(np.zeros(4)), tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())
 
 
@@ -77,8 +77,6 @@ def test_every_picture_can_be_written_as_png_and_the_same_svg_twice(tmp_path):
     points = rng.normal(size=(300, 3))
     pairs, belief = np.array([[0, 1], [2, 3]]), np.array([1.0, -1.0])
     kind = {"n": 10, "kept": 8, "weight": 5.0, "weight_kept": 4.5}
-    nodes = [1e4, 1e5, 1e6]
-    seconds = {"mustlink": [1, 9, 80], "peer": [4, 60, float("nan")]}
     makers = {
         "embedding": lambda: pictures.embedding(points, labels, pairs, belief, labels),
         "one": lambda: pictures.embedding(points[:, :1], labels),
@@ -87,8 +85,7 @@ def test_every_picture_can_be_written_as_png_and_the_same_svg_twice(tmp_path):
         "zeros": lambda: pictures.spectrum(np.zeros(4), 3),
         "kept": lambda: pictures.constraints_kept({"must": kind, "cannot": kind}),
         "histogram": lambda: pictures.histogram([0, 1, 2, 9, 99], [1, 4, 2, 1], "t", "x"),
-        "scaling": lambda: pictures.scaling(nodes, seconds, {"mustlink": [1e8, 5e8, 3e9]}),
-        "map": lambda: pictures.label_map(halves()),
+        "map": lambda: pictures.side_by_side((pictures.colours(halves()),), ("",)),
     }
     for name, make in makers.items():
         pictures.save(make(), tmp_path / f"{name}.png", dpi=50)
@@ -128,7 +125,7 @@ def test_pyplot_is_never_imported(tmp_path):
     code = f"""
 import sys
 from mustlink_io import pictures
-pictures.save(pictures.scaling([1, 2], {{"a": [1, 2]}}), r"{tmp_path}/s.png")
+pictures.save(pictures.spectrum([0, 1, 2], 1), r"{tmp_path}/s.png")
 assert "matplotlib.pyplot" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats import matrices, stream
+from mustlink_io.formats import matrices
+from mustlink_io.formats import points as points_
 from mustlink_io.hdf5 import schema, store, writing
 from mustlink_io.jobs import info
 
@@ -307,11 +308,11 @@ def test_points_come_in_blocks_of_whole_chunks(tmp_path):
     data = np.random.default_rng(0).normal(size=(1003, 7))
     with h5py.File(path, "w") as file:
         file.create_dataset("points", data=data, chunks=(64, 7), compression="gzip")
-        blocks = list(stream.row_blocks(file["points"], block_bytes=150 * 7 * 8))
+        blocks = list(points_.row_blocks(file["points"], block_bytes=150 * 7 * 8))
     assert [start for start, _ in blocks] == list(range(0, 1003, 128))
     assert (np.concatenate([block for _, block in blocks]) == data).all()
     seen = []
-    points = stream.read_points(data, "here", seen.append)
+    points = points_.read_points(data, "here", seen.append)
     assert points.dtype == np.float32
     assert seen[-1] == 1
 
@@ -320,18 +321,18 @@ def test_rows_with_nan_or_infinity_are_named():
     data = np.ones((100, 3))
     data[3], data[50], data[99, 1] = np.nan, np.inf, 1e300
     with pytest.raises(InputError, match=r"f.h5: 3 rows with NaN, Inf .*\(rows 3, 50, 99,"):
-        stream.read_points(data, "f.h5")
+        points_.read_points(data, "f.h5")
     data[:] = np.nan
     with pytest.raises(
         InputError, match=r"100 rows have missing values .* 3 columns, .* row 0, column 0"
     ):
-        stream.read_points(data, "f.h5")
+        points_.read_points(data, "f.h5")
 
 
 def test_checksum_by_blocks(tmp_path):
     path = tmp_path / "abc"
     path.write_bytes(b"abc")
     seen = []
-    digest = stream.sha256(path, seen.append, block_bytes=2)
+    digest = formats.sha256(path, seen.append, block_bytes=2)
     assert digest == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert seen == [2 / 3, 1]

@@ -16,8 +16,8 @@ import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import InputError
 from mustlink.preprocessing.fitted import Fitted
+from mustlink_io import formats
 from mustlink_io.commands import cli
-from mustlink_io.formats import stream
 from mustlink_io.hdf5 import store
 
 KINDS = [
@@ -319,7 +319,7 @@ def test_points_in_what_is_no_file_are_refused_at_once(tmp_path, monkeypatch, wh
     def read(*_):
         raise AssertionError("it was read")
 
-    monkeypatch.setattr(stream, "sha256", read)
+    monkeypatch.setattr(formats, "sha256", read)
     new = text(b"x.npy", what.encode())
     path = altered(tmp_path / "out.h5", "model/points/value", new)
     with pytest.raises(InputError, match=f"those of {what}, which is no regular file"):

@@ -105,7 +105,7 @@ def test_options_given_twice_add_up(mustlink, data, tmp_path):
             "'oops' in row 7, counted from 0 below the header, column 'b' is no number, while 89",
         ),
         ('"1,234"', "'1,234' in row 7.* write numbers with a point and no other mark"),
-        ("1,5", "the number of columns changed from 2 to 3 at row 7, counted from 0 after line 1"),
+        ("1,5", "line 9, .*1,5': has 3 columns, but the first line has 2"),
         ("n/a", "1 row has missing values .* the first is row 7, column 'b'.* --impute"),
     ],
 )

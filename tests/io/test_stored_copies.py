@@ -60,8 +60,8 @@ def test_the_stored_graph_gives_the_answers_of_the_points(files):
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("rows", lambda rows: rows + 1, "wanted are nodes"),
-        ("rows", np.zeros_like, "each of them"),
+        ("rows", lambda rows: rows + 1, "nodes must be 0 to"),
+        ("rows", np.zeros_like, "each at least once"),
         ("weights", lambda weights: -weights, "not negative"),
         ("weights", lambda weights: weights[1:], "g = "),
     ],

@@ -21,7 +21,6 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.batch.arguments import WAYS, Ready
 from mustlink_io.batch.jobs_file import MARK, JobSpec
-from mustlink_io.formats import stream
 from mustlink_io.hdf5 import store, writing
 
 STATUS, LOG, RESULT = "status.json", "log.txt", "result.json"
@@ -94,7 +93,7 @@ def stamp(path: Path, digest: bool = False) -> Stamp:
     return Stamp(
         bytes=found.st_size,
         mtime_ns=found.st_mtime_ns,
-        sha256=stream.sha256(path) if digest else None,
+        sha256=formats.sha256(path) if digest else None,
     )
 
 
@@ -108,7 +107,7 @@ def unchanged(path: Path, before: Stamp) -> bool:
         return False
     if found.mtime_ns == before.mtime_ns:
         return True
-    return before.sha256 is not None and stream.sha256(path) == before.sha256
+    return before.sha256 is not None and formats.sha256(path) == before.sha256
 
 
 class State:

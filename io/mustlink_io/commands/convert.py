@@ -135,8 +135,7 @@ def show_graph(result: Mapping[str, Any]) -> None:
 @click.option(
     "--memory",
     callback=memory_size,
-    help="As 4GB, from 710MB on: edges in text or a sparse .npz become a graph in .h5, never in "
-    "memory whole.",
+    help="As 4GB, from 710MB on: edges in text become a graph in .h5, never in memory whole.",
 )
 @several(*COLUMN_STEPS, IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
 def convert(

@@ -1,8 +1,13 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
-from mustlink_io.formats.coordinates import TextColumnsError
-from mustlink_io.formats.data import Data, Want
-from mustlink_io.formats.datasets import declared_shape, default_part, load
+from mustlink_io.formats.datasets import (
+    InputData,
+    Want,
+    declared_shape,
+    default_part,
+    load,
+    sha256,
+)
 from mustlink_io.formats.labels import (
     LABEL_NAMES,
     LabelCountError,
@@ -10,16 +15,17 @@ from mustlink_io.formats.labels import (
     load_classes,
     load_labels,
 )
-from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
+from mustlink_io.formats.points import TextColumnsError
 from mustlink_io.formats.priors import load_beliefs, load_prior, load_weights
+from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5.file_names import HDF5, METIS, Place, parse
 
 __all__ = [
     "HDF5",
     "LABEL_NAMES",
     "METIS",
-    "Data",
+    "InputData",
     "LabelCountError",
     "Labels",
     "NodeNames",
@@ -39,4 +45,5 @@ __all__ = [
     "load_weights",
     "names_or_none",
     "parse",
+    "sha256",
 ]

@@ -1,10 +1,10 @@
-"""AnnData's `.h5ad`: what is taken of it, its tables by anndata, and results put into a copy.
+"""AnnData's `.h5ad`: what is read of it, and results put into a copy, by anndata.
 
-Matrices and names of nodes are plain HDF5, read through `store` in blocks and without anndata,
-which takes two seconds to import and reads them whole. For a result the file is copied byte by byte
+What is read is plain HDF5, read through `store` and without anndata, which takes two seconds to
+import and reads matrices whole. For a result the file is copied byte by byte
 and the copy added to, so that whatever else is in it stays as it was; the copy then takes its name,
-or that of the original. As the HDF5 library may crash on what it is given, a child process does the
-adding (`sandbox`).
+or that of the original. As the HDF5 library may crash on a damaged file, a child process adds the
+result (`sandbox`).
 """
 
 from __future__ import annotations
@@ -25,54 +25,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.formats.tables import Words
+from mustlink_io.formats.tables import NodeNames, names_or_none, to_integers
+from mustlink_io.formats.text import Words
 from mustlink_io.hdf5 import size_checks, store, writing
-from mustlink_io.hdf5.sandbox import allow, examine
+from mustlink_io.hdf5.sandbox import examine
 
 ENDING = ".h5ad"
 PCA = "/obsm/X_pca"
 NEAR = "/obsp/connectivities"
-KEY = "mustlink"  # of a result, if no other is given
+KEY = "mustlink"  # of a result by default
 AUTHOR = "written_by"
 _PER_NODE = ("X", "obsm", "obsp", "layers", "obs")
 _LISTED = 12
-_DEEPEST = 4  # groups in groups of a table
-_TEXT_BYTES = 64  # of a short text in memory
 
 
-@dataclass(frozen=True)
-class DataSelection:
-    """What is taken of a file that named nothing, and why."""
-
-    name: str
-    note: str
-
-
-def default_part(file: h5py.File) -> DataSelection:
-    """Principal components if there are some, else X, else the graph.
+def default_part(file: h5py.File) -> tuple[str, str]:
+    """Principal components if there are some, else X, else the graph; and a note which and why.
 
     Raises InputError where there is none of them.
     """
     where = file.filename
     if store.find(file, PCA) is not None:
-        return DataSelection(
-            PCA, f"{where}: {PCA} is taken, the principal components that are there"
-        )
+        return PCA, f"{where}: {PCA} is taken, the principal components that are there"
     item = store.find(file, "/X")
     if item is None or (isinstance(item, h5py.Dataset) and item.shape in (None, ())):
         if store.find(file, NEAR) is not None:
-            return DataSelection(
-                NEAR, f"{where}: {NEAR} is taken as graph; there are no points in it"
-            )
+            return NEAR, f"{where}: {NEAR} is taken as graph; there are no points in it"
         raise InputError(
             f"{where}: neither {PCA} nor X nor {NEAR} in it; name what to cluster as "
             f"{where}:/obsm/NAME or {where}:/obsp/connectivities (it has {store.listed(file)})"
         )
-    return DataSelection(
-        "/X",
+    return "/X", (
         f"{where}: /X is taken as there is no {PCA}; principal components (scanpy.pp.pca) or the "
-        f"graph of cells ({where}:/obsp/connectivities) often cluster better",
+        f"graph of cells ({where}:{NEAR}) often cluster better"
     )
 
 
@@ -166,94 +151,60 @@ def is_column(file: h5py.File, name: str) -> bool:
 
 
 def library(where: str) -> Any:
-    """The reader and writer of elements, `anndata.io`; raises InputError where it is not there."""
+    """The writer of elements, `anndata.io`; raises InputError where it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from anndata import io
     except ImportError as error:
         raise InputError(
-            f"{where}: tables of AnnData go through anndata; install it by: pip install "
+            f"{where}: AnnData is written by anndata; install it by: pip install "
             "'mustlink[anndata]'"
         ) from error
     return io
 
 
 def column(file: h5py.File, name: str) -> NDArray[Any] | Words:
-    """Read a column of obs: numbers (NaN where missing) or Words; raises InputError."""
+    """Read a column of obs: numbers (NaN where missing), text or Words; raises InputError.
+
+    Categories of a column are beside its codes or, before anndata 0.8, in `obs/__categories`.
+    """
     name = "/" + name.strip("/")
     where = f"{file.filename}:{name}"
-    if store.find(file, name) is None:
-        raise InputError(f"{where}: no such column; obs has {columns(file)}")
-    if store.find(file, "/obs/__categories") is not None:  # of a table as before anndata 0.8
-        key = name.rpartition("/")[2]
-        table = _element(file, "/obs")
-        if key not in table:
-            raise InputError(f"{where}: no column of a table; obs has {columns(file)}")
-        return _plain(table[key].array, where)
-    return _plain(_element(file, name), where)
-
-
-def _element(file: h5py.File, name: str) -> Any:
-    """An element as anndata reads it, after a child process did; raises InputError."""
-    library(f"{file.filename}:{name}")  # before there is a child process
-    store.try_first(file, name, _read_in_time, name, _look(file, name))
-    return _read(file, name)
-
-
-def _read_in_time(file: h5py.File, name: str, n_bytes: int) -> None:
-    allow(n_bytes)
-    _read(file, name)
-
-
-def _read(file: h5py.File, name: str) -> Any:
-    read = library(f"{file.filename}:{name}").read_elem
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of encodings that are old
-            return read(store.find(file, name))
-    except InputError:
-        raise
-    except Exception as error:  # anndata, pandas and h5py raise of every kind at a damaged file
-        words = " ".join(store.text(str(error)).split())[:200] or type(error).__name__
-        raise InputError(f"{file.filename}:{name}: cannot be read by anndata ({words})") from error
-
-
-def _look(file: h5py.File, name: str, depth: int = 0) -> int:
-    """Look at all that is below a name, so that none of it leads out of the file; its bytes."""
     item = store.find(file, name)
-    if isinstance(item, h5py.Group):
-        if depth == _DEEPEST:
-            raise InputError(f"{file.filename}:{name}: groups in groups, which no table has")
-        return sum(_look(file, f"{name}/{store.text(key)}", depth + 1) for key in item)
-    if isinstance(item, h5py.Dataset) and item.shape is not None:
-        data = store.dataset(file, name)
-        size = data.size * max(data.dtype.itemsize, _TEXT_BYTES)
-        size_checks.check_fits(size, f"{file.filename}:{name}")
-        return int(size)
-    return 0
+    if item is None:
+        raise InputError(f"{where}: no such column; obs has {columns(file)}")
+    codes, known = name, f"/obs/__categories/{name.rpartition('/')[2]}"
+    if isinstance(item, h5py.Group) and "codes" in item:
+        codes, known = f"{name}/codes", f"{name}/categories"
+    elif store.find(file, known) is None:
+        return _values(file, name)
+    places = to_integers(_values(file, codes), where, "code")
+    categories = _values(file, known)
+    if places.size and not -1 <= places.min() <= places.max() < categories.size:
+        raise InputError(f"{where}: codes outside of its {categories.size} categories; damaged")
+    if categories.dtype.kind == "O":
+        return Words(places, tuple(categories))
+    return np.append(categories.astype(np.float64), np.nan)[places]
 
 
-def _plain(values: Any, where: str) -> NDArray[Any] | Words:
-    """Values of a column as numbers, text or Words; raises InputError for what is no column."""
-    import pandas as pd
-
-    if getattr(values, "ndim", 0) != 1:
+def _values(file: h5py.File, name: str) -> NDArray[Any]:
+    """Numbers or text (n,) of a dataset, or of a group that says by a mask which are missing."""
+    where = f"{file.filename}:{name}"
+    item = store.find(file, name)
+    if isinstance(item, h5py.Group) and {"values", "mask"} <= set(item):
+        found, mask = _values(file, f"{name}/values"), _values(file, f"{name}/mask").astype(bool)
+        if found.shape != mask.shape:
+            raise InputError(f"{where}: {found.size} values, but {mask.size} in its mask; damaged")
+        text = found.dtype.kind == "O"
+        return np.where(mask, "" if text else np.nan, found if text else found.astype(np.float64))
+    if not isinstance(item, h5py.Dataset) or len(item.shape or ()) != 1:
         raise InputError(f"{where}: is no column, which has one value a row")
-    if isinstance(values, pd.Categorical):
-        known = values.categories.to_numpy()
-        codes = values.codes.astype(np.int64)
-        if known.dtype.kind in "OSU":
-            return Words(codes, tuple(map(str, known)))
-        return np.append(known.astype(np.float64), np.nan)[codes]
-    if isinstance(values, pd.api.extensions.ExtensionArray):
-        text = pd.api.types.is_string_dtype(values.dtype)
-        missing = "" if text else np.nan
-        return np.asarray(values.to_numpy(object if text else np.float64, na_value=missing))
-    found = np.asarray(values)
-    if found.dtype.kind in "OSU":
-        return np.array([store.decoded(value) for value in found], dtype=object)
-    return found
+    if item.dtype.kind in "OSU":
+        return store.texts(file, name)
+    data = store.dataset(file, name)
+    size_checks.check_fits(data.size * data.dtype.itemsize, where)
+    return np.asarray(data[()])
 
 
 _ROOM = 2**20  # bytes for attributes, names and what the library wastes
@@ -322,39 +273,22 @@ def _in_order(target: Target, content: Mapping[str, Any]) -> tuple[Mapping[str, 
     """The result in the order of the file's observations, matched by name where both have names."""
     n_nodes = len(content["/labels"])
     with store.open_h5(target.source) as file:
-        there = n_obs(file)
+        n_there = n_obs(file)
         names = node_names(file) if "/names" in content else None
     if names is not None:
         mine = NodeNames(np.asarray(content["/names"], dtype=object), "the result")
         if not np.array_equal(mine.texts, names.texts):
-            return _matched(target, content, mine, names)
-    if there != n_nodes:
+            rows = mine.matched(names)
+            per_node = ("/labels", "/embedding", "/confidence", "/label_distributions",
+                        "/membership")  # fmt: skip
+            ordered = {key: np.asarray(content[key])[rows] for key in per_node if key in content}
+            note = f"nodes matched by name, {len(names)} of the result's {n_nodes}"
+            return {**content, **ordered}, [f"{target.source}: {note}"]
+    if n_there != n_nodes:
         raise InputError(
-            f"{target.source}: {there} observations, but the result has {n_nodes} nodes"
+            f"{target.source}: {n_there} observations, but the result has {n_nodes} nodes"
         )
     return content, []
-
-
-def _matched(
-    target: Target, content: Mapping[str, Any], mine: NodeNames, names: NodeNames
-) -> tuple[Mapping[str, Any], list[str]]:
-    for one in (mine, names):
-        if one.repeated is not None:
-            raise InputError(
-                f"{target.source}: names differ from those of the result, and cannot be matched as "
-                f"{store.text(one.repeated)[:40]!r} is there twice"
-            )
-    missing = mine.missing(list(names.texts))
-    if missing is not None:
-        raise InputError(
-            f"{target.source}: observation {store.text(missing)[:40]!r} is none of the result's "
-            f"{len(mine)} nodes"
-        )
-    rows = mine.rows(list(names.texts))
-    per_node = ("/labels", "/embedding", "/confidence", "/label_distributions", "/membership")
-    ordered = {key: np.asarray(content[key])[rows] for key in per_node if key in content}
-    note = f"{target.source}: nodes matched by name, {len(names)} of the result's {len(mine)}"
-    return {**content, **ordered}, [note]
 
 
 def categories(content: Mapping[str, Any]) -> tuple[NDArray[np.int64], list[str]]:
@@ -430,10 +364,9 @@ def _reserve(path: Path, parts: Mapping[str, Any]) -> None:
 
 def _leaves(value: Any) -> list[NDArray[Any]]:
     """The arrays of a part."""
-    inside = (
-        value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    )
-    return [np.asarray(one) for one in (value, *inside) if isinstance(one, np.ndarray)]
+    several = value.values() if isinstance(value, dict) else value
+    inside = several if isinstance(value, dict | tuple) else (value,)
+    return [one for one in inside if isinstance(one, np.ndarray)]
 
 
 def _add(path: Path, target: Target, parts: Mapping[str, Any]) -> None:
@@ -485,6 +418,6 @@ def _set_columns(group: h5py.Group, more: Collection[str], gone: Collection[str]
     By hand, as anndata writes a table only as a whole.
     """
     before = [store.decoded(name) for name in np.asarray(group.attrs.get("column-order", ()))]
-    kept = [name for name in before if name not in gone]
-    order = kept + [name for name in more if name not in kept]
+    order = [name for name in before if name not in gone]
+    order += [name for name in more if name not in order]
     group.attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())

@@ -2,35 +2,109 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import h5py
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
+from mustlink.preprocessing.fitted import Fitted
 from mustlink.preprocessing.request import Preparation
-from mustlink_io.formats import (
-    anndata,
-    arrays,
-    coordinates,
-    edges,
-    frames,
-    matrices,
-    networks,
-    stream,
-    tables,
-)
-from mustlink_io.formats.data import Apart, Data, PointsSpec, Read, Reopen, Want, points
-from mustlink_io.formats.names import NodeNames, names_or_none
+from mustlink_io.formats import anndata, edges, matrices, networks, points, tables
+from mustlink_io.formats.points import Advance, Apart, PointsSpec, Reopen, silent
+from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
+from mustlink_io.hdf5.store import FileNames
+
+Kind = Literal["points", "graph"]
+Want = Literal["points", "graph", "bipartite", "directed"]
 
 
-def graph_of(found: Read, want: Want | None, place: Place) -> Data:
+@dataclass(frozen=True)
+class FileContent:
+    """A matrix, dense or sparse, and what a file has beside it.
+
+    `arcs`: the edges of a graph have the directions that they have in the file.
+    """
+
+    value: Any
+    names: NodeNames | None = None
+    note: str | None = None
+    is_graph: bool = False
+    arcs: bool = False
+    doubts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class InputData:
+    """Points (n, d) float32, or an affinity (n, n) CSR, and what their file has beside them.
+
+    `names` are those of the nodes, `stored_names` where they stay in the file, `columns` those of
+    its columns, if any; `notes` are what was decided, `doubts` are warnings. `image` (h, w, 3) is
+    the picture whose pixels, row by row, are the nodes of a graph. `fitted` is how points were
+    prepared, `kept` are the rows left of `n_rows` where rows with missing values are left out;
+    names are of all rows. The nodes of a graph may stand for several, `weights` (g,), and be
+    several of the `rows` (n,), as `mustlink.graph.Graph` has them; `sides` are the rows and columns
+    of a matrix that are its nodes.
+    """
+
+    kind: Kind
+    value: Any
+    place: Place
+    names: NodeNames | None = None
+    stored_names: FileNames | None = None
+    notes: tuple[str, ...] = ()
+    image: NDArray[Any] | None = None
+    doubts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    fitted: Fitted | None = None
+    kept: NDArray[np.int64] | None = None
+    left_out: int = 0
+    weights: NDArray[np.float64] | None = None
+    rows: NDArray[Any] | None = None
+    sides: tuple[int, int] | None = None
+
+    @property
+    def n_fitted(self) -> int:
+        """Rows that are fitted: of a graph whose nodes stand for several all of them."""
+        return int(self.value.shape[0] if self.rows is None else self.rows.size)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the file, those among them that were left out."""
+        return self.n_fitted + self.left_out
+
+    def report(self, recorder: Recorder) -> None:
+        """Record notes and warnings."""
+        for note in self.notes:
+            recorder.note(note)
+        for doubt in self.doubts:
+            recorder.warn(doubt)
+
+    def to_fit(self, source: str) -> Any:
+        """The value, or the engine's graph of origin `source` where nodes stand for several."""
+        if self.weights is None and self.sides is None:
+            return self.value
+        from mustlink.graph import Graph
+
+        kind = None if self.sides is None else {"kind": "bipartite", "sides": self.sides}
+        made = Graph.from_affinity(self.value, kind)
+        graph = replace(made, weights=self.weights, rows=self.rows)
+        graph.derived.origin = source
+        return graph
+
+
+def graph_of(found: FileContent, want: Want | None, place: Place) -> InputData:
     """The graph in a matrix; raises InputError."""
     value, sparse = found.value, sp.issparse(found.value)
     if want != "bipartite" and value.shape[0] != value.shape[1]:
@@ -48,12 +122,12 @@ def graph_of(found: Read, want: Want | None, place: Place) -> Data:
     if want == "bipartite":
         return _bipartite(sp.csr_matrix(matrix), found, place)
     if want == "directed" or not found.arcs:
-        return Data("graph", matrix, place, found.names)
+        return InputData("graph", matrix, place, found.names)
     affinity, notes, doubts = undirected(matrix, str(place))
-    return Data("graph", affinity, place, found.names, notes=notes, doubts=doubts)
+    return InputData("graph", affinity, place, found.names, notes=notes, doubts=doubts)
 
 
-def _bipartite(matrix: sp.csr_matrix, found: Read, place: Place) -> Data:
+def _bipartite(matrix: sp.csr_matrix, found: FileContent, place: Place) -> InputData:
     """Rows and columns, or both columns of a list of edges, as nodes."""
     from mustlink.graph import bipartite_graph
 
@@ -61,7 +135,7 @@ def _bipartite(matrix: sp.csr_matrix, found: Read, place: Place) -> Data:
     if n is not None:
         m = matrix.shape[0] - n
         note = f"{place}: joins {n:,} nodes with the {m:,} after them: the rows, and the columns"
-        return Data("graph", matrix, place, found.names, notes=(note,), sides=(n, m))
+        return InputData("graph", matrix, place, found.names, notes=(note,), sides=(n, m))
     if found.is_graph and not found.arcs:
         raise InputError(
             f"{place}: is a graph, its nodes of both kinds, if there are two; leave out --as "
@@ -82,7 +156,7 @@ def _bipartite(matrix: sp.csr_matrix, found: Read, place: Place) -> Data:
     names = NodeNames(np.concatenate(texts), str(place)) if texts else None
     if names is not None and names.repeated is not None:
         note += f"; names are on both sides, so number nodes from 0, the second ones from {n}"
-    return Data("graph", graph.affinity, place, names, notes=(note,), sides=(n, m))
+    return InputData("graph", graph.affinity, place, names, notes=(note,), sides=(n, m))
 
 
 def _rows_first(W: sp.csr_matrix) -> int | None:
@@ -119,11 +193,11 @@ def undirected(
     back = arcs.T.tocsr()
     found = arcs.maximum(back)
     found.eliminate_zeros()
-    given = arcs.copy()
-    given.eliminate_zeros()
-    loops = int(np.count_nonzero(given.diagonal()))
-    one = int(found.nnz - given.nnz)
-    both = (int(given.nnz) - loops - one) // 2
+    stored = arcs.copy()
+    stored.eliminate_zeros()
+    loops = int(np.count_nonzero(stored.diagonal()))
+    one = int(found.nnz - stored.nnz)
+    both = (int(stored.nnz) - loops - one) // 2
     if not both:
         return found, (), ()
     differ: Any = arcs != back  # those in one direction twice
@@ -138,80 +212,49 @@ def undirected(
     if not one:
         return found, (), ()
     note = (
-        f"{where}: {both:,} edges are given in both directions, {one:,} in one only, which is "
-        f"not told apart; {cure}"
+        f"{where}: {both:,} edges are given in both directions, {one:,} in one only, which "
+        f"makes no difference; {cure}"
     )
     return found, (note,), ()
 
 
-def doubt_points(shape: tuple[int, ...], place: Place) -> str:
-    """What to say of a rectangular sparse matrix that is read as points without being asked to."""
-    return (
-        f"{place}: a sparse matrix of {shape[0]:,} x {shape[1]:,} is read as {shape[0]:,} points "
-        "with a graph of their neighbours; where its entries join rows with columns: mustlink "
-        "cluster --as bipartite (--as points: they are points)"
-    )
-
-
-def arcs(found: edges.Found) -> Read:
+def arcs(found: edges.Found) -> FileContent:
     """Edges as a file lists them, each in its direction."""
-    return Read(*found, is_graph=True, arcs=True)
+    return FileContent(*found, is_graph=True, arcs=True)
 
 
-def of_csv(place: Place, asked: PointsSpec) -> Read:
-    """Edges or points of a table in text; raises InputError."""
-    words = tables.words_of(tables.first_line(place.path)[1])
-    if edges.is_edge_table(words):
-        return arcs(edges.read_edges(place.path, directed=True))
-    try:
-        names, numbers = tables.read_csv(place.path)
-        table = tables.exact(place.path, names, numbers)
-        if tables.find_column(names[:1], tables.NODE) is None and not asked.apart:
-            doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
-            return Read(numbers, doubts=doubts, columns=table.header)
-    except tables.WordError as error:
-        table = tables.read_table(place.path)
-        try:
-            return of_table(table, str(place), asked)
-        except coordinates.TextColumnsError as found:
-            if tables.find_column(words[:1], tables.NODE) is None:
-                raise _hinted(error, found, place, words) from error
-            raise
-    return of_table(table, str(place), asked)
-
-
-def _hinted(error: InputError, found: InputError, place: Place, header: list[str]) -> InputError:
-    """The error of a table whose words may be the ends of edges: with what to do."""
-    if all(map(tables.is_number, header)):
-        return error  # no header: the place of the word says more
-    number, line = tables.first_line(place.path)
-    below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
-    text = [bool(word.strip()) and not tables.is_number(word.strip(' "')) for word in below]
-    if len(header) not in (2, 3) or len(below) != len(header) or not all(text[:2]):
-        return found
-    columns = ",".join(("source", "target", "weight")[: len(header)])
-    return InputError(
-        f"{place}: has words where coordinates of points are numbers; if it is a list of edges, "
-        f"begin it with the header `{columns}` ({str(error).removeprefix(f'{place}: ')})"
-    )
-
-
-def of_table(table: tables.Table, where: str, asked: PointsSpec) -> Read:
+def of_table(path: Path, spec: PointsSpec) -> FileContent:
     """Edges or points of a table, as its header says; raises InputError."""
+    where = str(path)
+    if path.suffix.lower() == ".csv" and edges.is_edge_table(tables.column_names(path)):
+        return arcs(edges.read_edges(path, directed=True))
+    table = tables.read_table(path)
     if edges.is_edge_table(table.header):
         return arcs(edges.of_table(table, where, directed=True))
-    table, notes = coordinates.without(table, asked.apart, where)
-    values, texts = coordinates.points_of(table, where, asked.steps.one_hot, asked.steps.drop)
-    doubts = coordinates.doubtful(table, where, asked.steps.drop)
-    columns = coordinates.titles(table)
+    table, notes = points.without(table, spec.apart, where)
+    try:
+        values, texts = points.points_of(table, where, spec.steps.one_hot, spec.steps.drop)
+    except points.TextColumnsError as error:
+        raise _hinted(error, table, where) from None
+    doubts = points.doubtful(table, where, spec.steps.drop)
+    columns = points.titles(table)
     if texts is None:
-        return Read(values, doubts=doubts, columns=columns, notes=notes)
+        return FileContent(values, doubts=doubts, columns=columns, notes=notes)
     names = names_or_none(texts, where)
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return Read(values, names, note, doubts=doubts, columns=columns, notes=notes)
+    return FileContent(values, names, note, doubts=doubts, columns=columns, notes=notes)
 
 
-DATA_NAMES = ("/points", "/X", "/graph")
+def _hinted(error: InputError, table: tables.Table, where: str) -> InputError:
+    """The error of columns of text; with what to do where they may be the ends of edges."""
+    width = len(table.columns)
+    if not table.header or width not in (2, 3) or not (table.is_text(0) and table.is_text(1)):
+        return error
+    if (width == 3 and table.is_text(2)) or tables.split_names(table)[0] is not None:
+        return error
+    columns = ",".join(("source", "target", "weight")[:width])
+    return InputError(f"{error}; if it is a list of edges, begin it with the header `{columns}`")
+
 
 _NOTHING = Preparation()
 
@@ -219,55 +262,53 @@ _NOTHING = Preparation()
 def load(
     text: str,
     want: Want | None = None,
-    advance: stream.Advance = stream.silent,
+    advance: Advance = silent,
     lazy_above: int | None = None,
     steps: Preparation = _NOTHING,
     apart: tuple[Apart, ...] = (),
     gaps: bool = False,
-) -> Data:
+) -> InputData:
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
     its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
-    `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or `PreparedRows`
+    `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
     where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
-    kept as NaN if allowed. Raises InputError.
+    left as NaN if allowed. Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
-    asked = PointsSpec(coordinates.still_to_drop(steps, apart), lazy_above, apart, gaps)
+    spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps)
     if place.suffix in HDF5:
-        return _load_h5(place, want, advance, asked)
+        return _load_h5(place, want, advance, spec)
     if place.part and place.suffix != ".npz":
         raise InputError(f"{place}: a table of points has no parts; give {place.path}")
-    found = _read(place, asked, directed=want == "directed")
-    data = _decide(found, want, place, advance, asked)
+    found = _read(place, spec, directed=want == "directed")
+    data = _decide(found, want, place, advance, spec)
     one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says
     notes = (found.note,) if found.note is not None and one_kind else ()
     doubts = (*found.doubts, *data.doubts)
     return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
 
 
-def _read(place: Place, asked: PointsSpec, *, directed: bool) -> Read:
+def _read(place: Place, spec: PointsSpec, *, directed: bool) -> FileContent:
     path = place.path
     if place.suffix == ".npy":
-        return Read(arrays.load_npy(path))
+        return FileContent(matrices.load_npy(path))
     if place.suffix == ".npz":
-        return Read(arrays.pick(place))
+        return FileContent(matrices.pick(place))
     if place.suffix == ".mtx":
-        return Read(matrices.read_mtx(path))
+        return FileContent(matrices.read_mtx(path))
     if place.suffix in METIS:
         matrix, note = networks.read_metis(path)
-        return Read(matrix, None, note, is_graph=True)
+        return FileContent(matrix, None, note, is_graph=True)
     if place.suffix == ".graphml":
-        return Read(*networks.read_graphml(path, directed=directed), is_graph=True)
+        return FileContent(*networks.read_graphml(path, directed=directed), is_graph=True)
     if place.suffix in EDGES:
         return arcs(edges.read_edges(path, directed=True))
-    if place.suffix == ".parquet":
-        return of_table(frames.read_parquet(path), str(path), asked)
-    if place.suffix == ".csv":
-        return of_csv(place, asked)
+    if place.suffix in (".csv", ".parquet"):
+        return of_table(path, spec)
     if place.suffix in PICTURES:
         raise InputError(
             f"{place}: a picture; cut it: mustlink cut {path.name} -o cut.png, or make a graph of "
@@ -282,13 +323,13 @@ def _read(place: Place, asked: PointsSpec, *, directed: bool) -> Read:
 
 
 def _decide(
-    found: Read,
+    found: FileContent,
     want: Want | None,
     place: Place,
-    advance: stream.Advance,
-    asked: PointsSpec,
+    advance: Advance,
+    spec: PointsSpec,
     reopen: Reopen | None = None,
-) -> Data:
+) -> InputData:
     """Make a graph or points of a matrix, as wanted or as its form suggests."""
     value, is_graph = found.value, found.is_graph
     sparse = sp.issparse(value)
@@ -296,16 +337,21 @@ def _decide(
     if want == "points" and is_graph:
         raise InputError(f"{place}: is a graph, where points are wanted")
     if want not in (None, "points") or (want is None and sparse and square):
-        if not asked.steps.is_nothing:
+        if not spec.steps.is_nothing:
             raise InputError(f"{place}: is a graph, which has no columns to prepare")
         return graph_of(found, want, place)
     doubts: tuple[str, ...] = ()
     if sparse and want is None and place.suffix != anndata.ENDING:
-        doubts = (doubt_points(value.shape, place),)
+        n, d = value.shape
+        doubts = (
+            f"{place}: a sparse matrix of {n:,} x {d:,} is read as {n:,} points with a graph of "
+            "their neighbours; where its entries join rows with columns: mustlink cluster --as "
+            "bipartite (--as points: they are points)",
+        )
     if sparse:
         value = matrices.DenseRows(value)
-    made, fitted, kept = points(value, asked, found.columns, str(place), advance, reopen)
-    return Data(
+    made, fitted, kept = points.load_points(value, spec, found.columns, str(place), advance, reopen)
+    return InputData(
         "points",
         made,
         place,
@@ -319,11 +365,11 @@ def _decide(
     )
 
 
-def _load_h5(place: Place, want: Want | None, advance: stream.Advance, asked: PointsSpec) -> Data:
+def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec) -> InputData:
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
-        data = _of_h5(file, named, want, advance, asked)
+        data = _of_h5(file, named, want, advance, spec)
         names = _names(file, place, name, data.n_rows) if data.sides is None else None
         notes = () if note is None else (note,)
         image = _image(file, data, name)
@@ -334,25 +380,25 @@ def _of_h5(
     file: h5py.File,
     named: Place,
     want: Want | None,
-    advance: stream.Advance,
-    asked: PointsSpec,
-) -> Data:
+    advance: Advance,
+    spec: PointsSpec,
+) -> InputData:
     name = str(named.part)
     if matrices.is_sparse_group(store.find(file, name)):
         anndata.refuse_distances(file, name)
-        found = Read(matrices.read_sparse(file, name))
-        data = _decide(found, want, named, advance, asked)
+        found = FileContent(matrices.read_sparse(file, name))
+        data = _decide(found, want, named, advance, spec)
         if data.kind == "points" or data.sides is not None:
             return data
         weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
         return replace(data, weights=weights, rows=rows)
-    found = Read(store.dataset(file, name))
+    found = FileContent(store.dataset(file, name))
     return _decide(
-        found, want, named, advance, asked, lambda raw: stream.PointRows(named.path, name, raw=raw)
+        found, want, named, advance, spec, lambda raw: points.PointRows(named.path, name, raw=raw)
     )
 
 
-def _image(file: h5py.File, data: Data, part: str) -> NDArray[Any] | None:
+def _image(file: h5py.File, data: InputData, part: str) -> NDArray[Any] | None:
     """The picture that a graph is of, None if the file has none."""
     if part.strip("/") != "graph" or data.kind != "graph" or store.find(file, "/image") is None:
         return None
@@ -382,13 +428,12 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
     """The part that was named, or the first of the usual ones that the file has, and a note."""
     if place.part:
         return place.part, None
-    names = ("/graph",) if want == "graph" else DATA_NAMES
+    names = ("/graph",) if want == "graph" else ("/points", "/X", "/graph")
     if place.suffix == anndata.ENDING and want != "bipartite":
         if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
             return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
         if want != "graph":
-            choice = anndata.default_part(file)  # the graph if there is nothing else
-            return choice.name, choice.note
+            return anndata.default_part(file)  # the graph if there is nothing else
     for name in names:
         if store.find(file, name) is not None:
             return name, None
@@ -402,7 +447,7 @@ def declared_shape(text: str) -> tuple[int, ...] | None:
     """Shape of the data without reading it where that is cheap (HDF5, .npy), else None."""
     place = parse(text)
     if place.suffix == ".npy":
-        return tuple(arrays.load_npy(place.path).shape)
+        return tuple(matrices.load_npy(place.path).shape)
     if place.suffix not in HDF5:
         return None
     with store.open_h5(place.path) as file:
@@ -410,3 +455,16 @@ def declared_shape(text: str) -> tuple[int, ...] | None:
         if matrices.is_sparse_group(store.find(file, name)):
             return matrices.sparse_shape(file, name)
         return tuple(store.dataset(file, name, values=False).shape)
+
+
+def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 2**20) -> str:
+    """SHA-256 of a file as hexadecimal, read in blocks."""
+    path = Path(path)
+    size, done = path.stat().st_size, 0
+    digest, block = hashlib.sha256(), memoryview(bytearray(block_bytes))
+    with path.open("rb", buffering=0) as file:
+        while read := file.readinto(block):
+            digest.update(block[:read])
+            done += read
+            advance(min(1.0, done / max(1, size)))
+    return digest.hexdigest()

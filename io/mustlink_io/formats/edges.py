@@ -1,9 +1,9 @@
-"""Edge lists: lines `i j [weight]` of numbers or of names, in either direction or both."""
+"""Edge lists: lines `i j [weight]` of numbers or names, read whole or by blocks, and written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,103 +13,85 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import matrices, tables
-from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.tables import NodeNames
+from mustlink_io.formats.text import Kind, TextFile, advice, is_number, joined, open_text
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.file_names import EDGES, Place
 
-Found = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, what was decided
-
+Ends = NDArray[np.int64]
+Weights = NDArray[np.float64]
+Blocks = Iterator[tuple[Ends, Weights]]
+NamedGraph = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, a note
 Forced = Literal["name", "number"]  # twice in a header: what numbers below it are
 
+ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"))
+_MOST = 2**31 - 1  # number of a node that is read by blocks
 _OTHERWISE = " (a header `number number` makes them numbers from 0)"
 
 
-@dataclass(frozen=True)
-class Lines:
-    """The lines of a file of edges after the first `skip` ones, for messages."""
-
-    path: Path
-    skip: int
-
-    def told(self, edge: int) -> str:
-        """The line of an edge, numbered from 0, and what is on it."""
-        return tables.told_line(self.path, self.skip, edge)
-
-
 def of_numbers(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    ends: Ends,
+    weights: Weights,
     where: str,
     forced: Forced | None = None,
-    lines: Lines | None = None,
+    edge: Callable[[int], str] = "edge {}".format,
     *,
     directed: bool = False,
-) -> Found:
-    """Affinity of edges between numbered nodes; see `read_edges`. Raises InputError."""
-    _check_edges(ends, weights, where, lines)
+) -> NamedGraph:
+    """Affinity of edges (m, 2) between numbered nodes, as `read_edges` has it; InputError.
+
+    `edge` is how a message calls an edge, by its number from 0.
+    """
+    _check_edges(ends, weights, where, edge)
     made = _one_way if directed else affinity_of
     lowest, highest = int(ends.min()), int(ends.max())
     total = highest if lowest == 1 else highest + 1
-    sparse = 2 * _count(ends, highest) < total
+    known = _occurring(ends, highest)
+    sparse = 2 * known.size < total
     if forced == "number" or (forced is None and lowest != 1 and not sparse):
         matrices.check_not_empty(highest + 1, len(ends), where)  # of numbers that were forced
         return made(ends, weights, highest + 1), None, None
     if sparse or forced == "name":
-        known, ends = _ranked(ends, highest)
+        ends = np.searchsorted(known, ends)
     else:
         known, ends = np.arange(1, highest + 1), ends - 1
     texts = np.array([str(number) for number in known.tolist()], dtype=object)
     if forced == "name":
-        note = (
-            f"{where}: numbers are names of the {len(known)} nodes with edges, as its header says"
-        )
+        note = f"numbers are names of the {len(known)} nodes with edges, as its header says"
     elif sparse:
         note = (
-            f"{where}: fewer than half of the numbers up to {highest} occur, so they are taken as "
-            f"names of the {len(known)} nodes with edges{_OTHERWISE}"
+            f"fewer than half of the numbers up to {highest} occur, so they are taken as names of "
+            f"the {len(known)} nodes with edges{_OTHERWISE}"
         )
     else:
         note = (
-            f"{where}: the smallest number is 1, so numbers from 1 to {highest} are taken as names "
-            f"of the nodes{_OTHERWISE}"
+            f"the smallest number is 1, so numbers from 1 to {highest} are taken as names of the "
+            f"nodes{_OTHERWISE}"
         )
-    note += "; labels and pairs name nodes by them, results have them in /names"
+    note = f"{where}: {note}; labels and pairs name nodes by them, results have them in /names"
     return made(ends, weights, len(known)), NodeNames(texts, where), note
 
 
-def _ranked(ends: NDArray[np.int64], highest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers that occur, rising, and which of them every end (m, 2) is."""
+def _occurring(ends: Ends, highest: int) -> NDArray[np.int64]:
+    """The numbers that occur, rising."""
     if highest > 8 * ends.size:
-        known, flat = np.unique(ends, return_inverse=True)
-        return known, flat.reshape(ends.shape).astype(np.int64)
-    seen = _seen(ends, highest)
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[ends]
-
-
-def _count(ends: NDArray[np.int64], highest: int) -> int:
-    """How many numbers occur, at least: 0 stands for fewer than half of those up to the highest."""
-    if highest + 1 > 2 * ends.size:
-        return 0
-    return int(np.count_nonzero(_seen(ends, highest)))
-
-
-def _seen(ends: NDArray[np.int64], highest: int) -> NDArray[np.bool_]:
+        return np.unique(ends)
     seen = np.zeros(highest + 1, dtype=bool)
-    for at in range(2):
-        seen[ends[:, at]] = True
-    return seen
+    seen[ends.ravel()] = True
+    return np.flatnonzero(seen)
 
 
 def of_names(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    ends: Ends,
+    weights: Weights,
     texts: NDArray[np.object_],
     where: str,
-    lines: Lines | None = None,
+    edge: Callable[[int], str] = "edge {}".format,
     *,
     directed: bool = False,
-) -> Found:
-    """Affinity of edges between named nodes, given by their rows."""
-    _check_edges(ends, weights, where, lines, texts)
+) -> NamedGraph:
+    """Affinity of edges between nodes (n,) with names, by their rows; raises InputError."""
+    _check_edges(ends, weights, where, edge, texts=texts)
     made = _one_way if directed else affinity_of
     note = (
         f"{where}: {len(texts)} nodes have names (the first is {store.text(texts[0])[:40]!r}); "
@@ -119,27 +101,35 @@ def of_names(
 
 
 def _check_edges(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    ends: Ends,
+    weights: Weights,
     where: str,
-    lines: Lines | None = None,
+    edge: Callable[[int], str],
+    low: int = 0,
+    high: int | None = None,
     texts: NDArray[np.object_] | None = None,
+    before: int = 0,
 ) -> None:
+    """Raise InputError for no edge, and for the first of a wrong weight or to a wrong number.
+
+    There are so many edges `before` these in the file.
+    """
     if not len(ends):
         raise InputError(f"{where}: a graph without edges; nothing to cluster")
-    if ends.min() < 0 or not (weights.min() >= 0 and weights.max() < np.inf):
-        at = int((~((weights >= 0) & (weights < np.inf)) | (ends.min(axis=1) < 0)).argmax())
-        i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
-        line = f"{lines.told(at)}: the edge" if lines is not None else f"edge {at}"
-        if ends[at].min() < 0:
-            raise InputError(f"{where}: {line} ({i}, {j}): nodes are numbered from 0")
-        raise InputError(
-            f"{where}: {line} ({i}, {j}) has weight {weights[at]:g}; weights are finite and not "
-            "negative"
-        )
+    most = int(ends.max()) if high is None else high
+    if ends.min() >= low and ends.max() <= most and weights.min() >= 0 and weights.max() < np.inf:
+        return
+    outside = ((ends < low) | (ends > most)).any(axis=1)
+    at = int((outside | ~((weights >= 0) & (weights < np.inf))).argmax())
+    i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
+    wrong = f"{where}: {edge(before + at)} ({i}, {j})"
+    if outside[at]:
+        to = "" if high is None else f" to {high}"
+        raise InputError(f"{wrong}: nodes are numbered from {low}{to}")
+    raise InputError(f"{wrong} has weight {weights[at]:g}; weights are finite and not negative")
 
 
-def affinity_of(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> sp.csr_matrix:
+def affinity_of(ends: Ends, weights: Weights, n: int) -> sp.csr_matrix:
     """Symmetric CSR (n, n) of edges (m, 2); the largest weight of an edge counts. O(m)."""
     one_way = _one_way(ends, weights, n)
     found = one_way.maximum(one_way.T.tocsr())
@@ -147,10 +137,10 @@ def affinity_of(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -
     return found
 
 
-def _one_way(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> sp.csr_matrix:
-    """CSR (n, n) of edges in the direction that they are given in, each with its largest weight.
+def _one_way(ends: Ends, weights: Weights, n: int) -> sp.csr_matrix:
+    """CSR (n, n) of edges from their first to their second ends, each with its largest weight.
 
-    SciPy would sum the weights of an edge that is given twice. So each edge becomes a row of its
+    SciPy would sum the weights of an edge that is there twice. So each edge becomes a row of its
     own, with an entry at its first end; to turn these is to order the edges, in O(m + n).
     """
     m = len(weights)
@@ -170,6 +160,152 @@ def _one_way(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> s
     return sp.csr_matrix((data, found.indices[first], before[pointer]), shape=(n, n))
 
 
+@dataclass(frozen=True)
+class EdgeLines:
+    """The lines of an edge list or of Matrix Market, and what they mean.
+
+    `width` is the number of columns, `forced` what a header says of numbers. `shift` is the number
+    of the first node, None where the numbers decide, and `n` how many nodes there are, likewise.
+    With `both` every edge counts in its other direction, too; of equal edges the `largest` weight
+    counts, or their sum.
+    """
+
+    text: TextFile
+    width: int
+    forced: Forced | None = None
+    shift: int | None = None
+    n: int | None = None
+    both: bool = True
+    largest: bool = True
+
+    @property
+    def where(self) -> str:
+        """The file, for messages."""
+        return str(self.text.path)
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether nodes are numbers."""
+        return all(map(is_number, self.text.cells[:2]))
+
+    def edge(self, number: int) -> str:
+        """How a message calls an edge."""
+        return f"{self.text.line_of(number)}: the edge"
+
+    def blocks(self) -> Blocks:
+        """Ends (m, 2) as the file has them, and weights (m,), by blocks of lines; InputError."""
+        kinds: list[Kind] = [int, int, float]
+        columns: Any
+        for columns in self.text.columns(kinds[: self.width]):
+            ends: Ends = np.stack(columns[:2], axis=1)
+            yield ends, columns[2] if self.width == 3 else np.ones(len(ends))
+
+    def checked_blocks(self) -> Blocks:
+        """The same, of nodes with 32-bit numbers and weights that are not negative; InputError."""
+        low = self.shift or 0
+        high = _MOST if self.n is None else low + self.n - 1
+        done = 0
+        for ends, weights in self.blocks():
+            if len(ends):
+                _check_edges(ends, weights, self.where, self.edge, low, high, before=done)
+            done += len(ends)
+            yield ends, weights
+
+    def by_name(self) -> tuple[Ends, Weights, NDArray[np.object_]]:
+        """Ends (m, 2), weights (m,) and names, numbered as they first occur; InputError."""
+        row: dict[str, int] = {}
+        ends, weights = [], []
+        kinds: list[Kind] = [str, str, float]
+        columns: Any
+        for columns in self.text.columns(kinds[: self.width]):
+            codes, known = [], None
+            for words in columns[:2]:
+                if words.categories is not known:
+                    known = words.categories
+                    names = np.array([row.setdefault(one, len(row)) for one in known], dtype=int)
+                codes.append(names[words.codes])
+            if "" in row:
+                raise InputError(f"{self.where}: an edge has a node without a name")
+            ends.append(np.stack(codes, axis=1))
+            weights.append(columns[2] if self.width == 3 else np.ones(len(ends[-1])))
+        return joined(ends), joined(weights), np.array(list(row), dtype=object)
+
+
+def open_edges(path: Path) -> EdgeLines:
+    """How an edge list begins; raises InputError."""
+    text = open_text(path)
+    if " {" in text.first and text.first.endswith("}"):  # which may have commas
+        raise InputError(
+            f"{path}: {{…}} instead of a weight, as networkx writes what edges have; write it by "
+            "nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
+        )
+    words = text.cells
+    if len(words) not in (2, 3):
+        raise InputError(
+            f"{path}: {len(words)} columns; an edge list has i, j and optionally a weight"
+        )
+    lowered = [word.lower() for word in words]
+    forced = forced_by(words)
+    usual = tuple(lowered[:2]) in ENDS or {"source", "target", "weight"} & set(lowered)
+    if usual or forced or (len(words) == 3 and not is_number(words[2])):
+        text = text.below()
+    return EdgeLines(text, len(words), forced)
+
+
+def forced_by(header: Sequence[str]) -> Forced | None:
+    """What a header says of the numbers below it, None if nothing."""
+    found = {word.strip().lower() for word in header[:2]}
+    return next((kind for kind in get_args(Forced) if found == {kind}), None)
+
+
+def is_edge_table(header: Sequence[str]) -> bool:
+    """Whether a header is that of edges: source,target and at most a weight."""
+    names = tuple(name.strip().lower() for name in header)
+    ends = names[:2] in ENDS or (len(names) > 1 and forced_by(names) is not None)
+    return ends and names[2:] in ((), ("weight",))
+
+
+def read_edges(path: Path, *, directed: bool = False) -> NamedGraph:
+    """Read an edge list as a symmetric affinity; also returns names of nodes, and a note on them.
+
+    Nodes are numbered from 0, and there are as many as the largest number plus one. Where the
+    smallest number is 1, the numbers are names; so are words. Where fewer than half of the numbers
+    up to the largest occur, they are names, too, and the nodes that occur are those of the graph.
+    The header `name name [weight]` makes numbers names whatever they are, `number number [weight]`
+    makes them numbers from 0. An edge may be listed in one direction or in both; of several weights
+    of one edge the largest counts (nothing is summed); `directed` keeps directions apart. Lines
+    that begin with # or % are comments; blanks, tabs, commas or semicolons separate columns.
+
+    Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
+    """
+    lines = open_edges(path)
+    if lines.is_numbered:
+        ends, weights = (joined(list(one)) for one in zip(*lines.blocks(), strict=True))
+        made = of_numbers(ends, weights, str(path), lines.forced, lines.edge, directed=directed)
+    else:
+        made = of_names(*lines.by_name(), str(path), lines.edge, directed=directed)
+    notes = [note for note in (made[2], advice(path)) if note is not None]
+    return made[0], made[1], "; ".join(notes) or None
+
+
+def of_table(table: tables.Table, where: str, *, directed: bool = False) -> NamedGraph:
+    """Affinity of a table whose first two columns are the ends of edges; raises InputError."""
+    cells = [table.text(at) for at in (0, 1)]
+    weights = np.ones(table.n_rows)
+    if len(table.columns) > 2:
+        if table.is_text(2):
+            raise InputError(f"{where}: column {table.header[2]!r} is text; weights are numbers")
+        weights = table.text(2).astype(np.float64)
+    if not table.is_text(0) and not table.is_text(1):
+        ends = np.column_stack([tables.to_integers(part, where, "edge") for part in cells])
+        return of_numbers(ends, weights, where, forced_by(table.header), directed=directed)
+    names = np.concatenate([tables.as_text(part) for part in cells])
+    row = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    flat = np.fromiter(map(row.__getitem__, names), np.int64, len(names))
+    texts = np.array(list(row), dtype=object)
+    return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)
+
+
 def edge_columns(affinity: sp.csr_matrix) -> tuple[NDArray[Any], ...]:
     """Every edge once: ends i <= j in rising order of i, and weights.
 
@@ -185,257 +321,7 @@ def edge_columns(affinity: sp.csr_matrix) -> tuple[NDArray[Any], ...]:
     )
 
 
-@dataclass(frozen=True)
-class Opening:
-    """The first words of an edge list, what separates them, and what a header makes of numbers."""
-
-    lines: Lines
-    mark: str | None
-    words: list[str]
-    forced: Forced | None
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether nodes are numbers."""
-        return all(map(tables.is_number, self.words[:2]))
-
-
-def opening(path: Path) -> Opening:
-    """How an edge list begins; raises InputError."""
-    number, line = tables.first_line(path)
-    mark = tables.delimiter(line)
-    words = tables.words_of(line)
-    if " {" in line and line.endswith("}"):  # which may have commas
-        raise InputError(
-            f"{path}: {{…}} instead of a weight, as networkx writes what edges have; write it by "
-            "nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
-        )
-    if len(words) not in (2, 3):
-        raise InputError(
-            f"{path}: {len(words)} columns; an edge list has i, j and optionally a weight"
-        )
-    header = _is_header(words)
-    skip = number + header
-    forced = forced_by(words) if header else None
-    if header:
-        number, line = second_line(path, number, line)
-        words = [word.strip().strip('"') for word in line.split(mark)]
-    return Opening(Lines(path, skip), mark, words, forced)
-
-
-def forced_by(words: Sequence[str]) -> Forced | None:
-    """What a header says of the numbers below it, None if nothing."""
-    found = {word.strip().lower() for word in words[:2]}
-    return next((kind for kind in get_args(Forced) if found == {kind}), None)
-
-
-def _is_header(words: list[str]) -> bool:
-    """Whether a first line names the columns: usual names, or words above a weight."""
-    lowered = tuple(word.lower() for word in words)
-    usual = (
-        lowered[:2] in tables.ENDS
-        or forced_by(lowered) is not None
-        or not {"source", "target", "weight"}.isdisjoint(lowered)
-    )
-    return usual or (len(words) == 3 and not tables.is_number(words[2]))
-
-
-def second_line(path: Path, first: int, header: str) -> tuple[int, str]:
-    """Number and text of the first line with values below line `first`; raises InputError."""
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file):
-            if number > first and line.strip() and line.strip()[0] not in "#%":
-                return number, line.strip()
-    shown = store.text(header)[:60]
-    raise InputError(f"{path}: {shown!r} is taken as a header, but no values below it")
-
-
-def edge_blocks(found: Opening) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Ends (m, 2) and weights (m,) of a list of numbers, by blocks of its lines; InputError."""
-    lines, mark, width = found.lines, found.mark, len(found.words)
-    csv, kinds = tables.reader_of(lines.path), ["int64", "int64", "float64"][:width]
-    done = 0
-    for block in tables.line_blocks(lines.path, lines.skip, "#%"):
-        try:
-            i, j, *weights = tables.columns(csv, block, mark, kinds)
-            part = np.stack([i, j], axis=1), weights[0] if weights else np.ones(len(i))
-        except tables.NotPlainError:
-            part = _block(block, lines, mark, width, done)
-        done += len(part[1])
-        yield part
-
-
-def _block(
-    block: bytes, lines: Lines, mark: str | None, width: int, done: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Ends and weights in a block of lines, the first of which is edge `done`."""
-    clean = block.translate(bytes.maketrans(b",;", b"  ")) if mark in (",", ";") else block
-    try:
-        values, counts = tables.numbers(clean, float, str(lines.path))
-    except tables.WordError as error:
-        told = lines.told(done + error.line)
-        raise InputError(f"{lines.path}: {told}: {error.what}") from None
-    counts = counts[counts > 0]
-    wrong = np.flatnonzero(counts != width).tolist()
-    if wrong:
-        raise uneven(lines, done + wrong[0], counts[wrong[0]], width)
-    found = values.reshape(-1, width)
-    weights = found[:, 2].copy() if width == 3 else np.ones(len(found))
-    return _whole(found[:, :2], clean, lines, done), weights
-
-
-def _whole(
-    values: NDArray[np.float64], block: bytes, lines: Lines, before: int
-) -> NDArray[np.int64]:
-    """Ends (m, 2) of the edges in a block of lines, the first of which is edge `before`."""
-    odd = (values != np.rint(values)) | (np.abs(values) > 2.0**63)
-    if odd.any():
-        i, j = np.argwhere(odd)[0]
-        line = lines.told(int(before + i))
-        why = "is too large" if abs(values[i, j]) > 2.0**63 else "is not a whole number"
-        raise InputError(f"{lines.path}: {line}: node {values[i, j]} {why}")
-    if (np.abs(values) < 2.0**53).all():
-        return values.astype(np.int64)
-    cells = np.array(block.split(), dtype=object).reshape(len(values), -1)[:, :2]
-    try:  # beyond 2^53, the numbers in double precision are not all of them
-        return cells.astype(np.int64)
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{lines.path}: a node from 2^53 on is too large, or not written as digits"
-        ) from None
-
-
-def uneven(lines: Lines, edge: int, columns: int, width: int) -> InputError:
-    """The error for a line with another number of columns than the first."""
-    cure = "give every edge a weight, 1 where it has none" if {columns, width} == {2, 3} else ""
-    return InputError(
-        f"{lines.path}: {lines.told(edge)}: has {columns} columns, but the first line of edges has "
-        f"{width}; {cure or 'an edge list has i, j and optionally a weight'}"
-    )
-
-
 _LINES = 2**16  # edges written at once
-
-
-def read_edges(path: Path, *, directed: bool = False) -> Found:
-    """Read an edge list as a symmetric affinity; also returns names of nodes, and a note on them.
-
-    Nodes are numbered from 0, and there are as many as the largest number plus one. Where the
-    smallest number is 1, the numbers are names; so are words. Where fewer than half of the numbers
-    up to the largest occur, they are names, too, and the nodes that occur are those of the graph.
-    The header `name name [weight]` makes numbers names whatever they are, `number number [weight]`
-    makes them numbers from 0. An edge may be given in one direction or in both; of weights given
-    several times for one edge the largest counts (nothing is summed); `directed` keeps directions
-    apart. Lines that begin with # or % are comments; columns are separated by blanks, tabs, commas
-    or semicolons.
-
-    Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
-    """
-    found = opening(path)
-    lines, mark, words, forced = found.lines, found.mark, found.words, found.forced
-    if found.is_numbered:
-        parts = zip(*edge_blocks(found), strict=True)
-        ends, weights = (tables.joined(list(one)) for one in parts)
-        made = of_numbers(ends, weights, str(path), forced, lines, directed=directed)
-    else:
-        named = _named(lines, mark, len(words))
-        made = of_names(*named, str(path), lines, directed=directed)
-    notes = [note for note in (made[2], tables.advice(path)) if note is not None]
-    return made[0], made[1], "; ".join(notes) or None
-
-
-def _named(
-    lines: Lines, mark: str | None, width: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.object_]]:
-    """Ends (m, 2), weights (m,) and names of nodes that are words, numbered as they first occur."""
-    path, csv = lines.path, tables.reader_of(lines.path)
-    row: dict[str, int] = {}
-    ends, weights, done = [], [], 0
-    for block in tables.line_blocks(path, lines.skip, "#%"):
-        try:
-            texts, codes, values = tables.words(csv, block, mark, width)
-        except tables.NotPlainError:
-            texts, codes, values = _words(block, lines, mark, width, done)
-        number = np.array([row.setdefault(text, len(row)) for text in texts], dtype=np.int64)
-        ends.append(number[codes].T)
-        weights.append(np.ones(codes.shape[1]) if values is None else values)
-        done += codes.shape[1]
-    if not row:
-        raise InputError(f"{path}: a header, but no values below it")
-    return tables.joined(ends), tables.joined(weights), np.array(list(row), dtype=object)
-
-
-def _words(
-    block: bytes, lines: Lines, mark: str | None, width: int, done: int
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64] | None]:
-    """What `tables.words` tells, of a block whose first line is edge `done`; raises InputError."""
-    cells, counts = _cells(block, mark)
-    if set(counts) - {width}:
-        wrong = next(at for at, count in enumerate(counts) if count != width)
-        raise uneven(lines, done + wrong, counts[wrong], width)
-    here = cells[0::width] + cells[1::width]
-    place = {cell: at for at, cell in enumerate(dict.fromkeys(here))}
-    if b"" in place:
-        raise InputError(f"{lines.path}: an edge has a node without a name")
-    try:
-        texts = [cell.decode() for cell in place]
-    except UnicodeDecodeError:
-        raise InputError(f"{lines.path}: not a text file in UTF-8") from None
-    codes = np.fromiter(map(place.__getitem__, here), np.int64, len(here)).reshape(2, -1)
-    return texts, codes, _weights(cells[2::width], lines, done) if width == 3 else None
-
-
-def _cells(block: bytes, mark: str | None) -> tuple[list[bytes], list[int]]:
-    """The words of a block of lines, and how many are on each that is not empty."""
-    lines = [line for line in block.split(b"\n") if line.strip()]
-    if mark is None or not lines:
-        return b" ".join(lines).split(), list(map(len, map(bytes.split, lines)))
-    separator = mark.encode()
-    cells = separator.join(lines).split(separator)
-    if any(odd in block for odd in b' "\r'):
-        cells = [cell.strip().strip(b'"') for cell in cells]
-    return cells, [line.count(separator) + 1 for line in lines]
-
-
-def _weights(cells: list[bytes], lines: Lines, before: int) -> NDArray[np.float64]:
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        words = (cell.decode("utf-8", "replace") for cell in cells)
-        at = next(at for at, word in enumerate(words) if not tables.is_number(word))
-        raise InputError(
-            f"{lines.path}: {lines.told(before + at)}: its weight is not a number"
-        ) from None
-
-
-def of_table(table: tables.Table, where: str, *, directed: bool = False) -> Found:
-    """Affinity of a table whose first two columns are the ends of edges; raises InputError."""
-    cells = [table.text(at) for at in (0, 1)]
-    weights = np.ones(table.n_rows)
-    if len(table.columns) > 2:
-        weights = np.asarray(table.columns[2])
-        if weights.dtype.kind not in "fiub":
-            raise InputError(f"{where}: column {table.header[2]!r} is text; weights are numbers")
-        weights = weights.astype(np.float64)
-    if all(column.dtype.kind != "O" for column in cells):
-        ends = np.column_stack([tables.to_integers(part, where, "edge") for part in cells])
-        return of_numbers(ends, weights, where, forced_by(table.header), directed=directed)
-    texts, flat = _numbered_words(np.concatenate([tables.column_text(part) for part in cells]))
-    return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)
-
-
-def _numbered_words(words: NDArray[np.object_]) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
-    """Words once each, as they first occur, and which of them every given one is."""
-    row = {word: at for at, word in enumerate(dict.fromkeys(words))}
-    flat = np.fromiter(map(row.__getitem__, words), np.int64, len(words))
-    return np.array(list(row), dtype=object), flat
-
-
-def is_edge_table(header: Any) -> bool:
-    """Whether a header is that of edges: source,target and at most a weight."""
-    names = tuple(name.strip().lower() for name in header)
-    ends = names[:2] in tables.ENDS or (len(names) > 1 and forced_by(names) is not None)
-    return ends and names[2:] in ((), ("weight",))
 
 
 def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:
@@ -463,3 +349,35 @@ def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> 
                 columns.append(list(map(repr, w[part].tolist())))
             form = "\t".join(["%s"] * len(columns)) + "\n"
             file.write("".join(map(form.__mod__, zip(*columns, strict=True))))
+
+
+def lines_of(place: Place) -> EdgeLines:
+    """The lines of a file whose edges are read by blocks; raises InputError for any other file."""
+    if place.suffix == ".mtx":
+        return _matrix_market(place)
+    if place.suffix not in EDGES:
+        raise InputError(
+            f"{place}: only edge lists and Matrix Market are read by blocks; leave out --memory"
+        )
+    lines = open_edges(place.path)
+    if not lines.is_numbered:
+        raise InputError(
+            f"{place}: nodes are words; by blocks of lines nodes are numbers only: leave out "
+            "--memory, or number them"
+        )
+    return replace(lines, shift=0) if lines.forced == "number" else lines
+
+
+def _matrix_market(place: Place) -> EdgeLines:
+    head = matrices.mtx_header(place.path)
+    if head.form != "coordinate" or head.field not in ("real", "integer", "pattern"):
+        raise InputError(f"{place}: a {head.form} {head.field} matrix; a graph is sparse and real")
+    if head.symmetry not in ("general", "symmetric"):
+        raise InputError(f"{place}: {head.symmetry} matrix; a graph is general or symmetric")
+    if head.rows != head.columns or not 0 < head.rows <= _MOST:
+        raise InputError(
+            f"{place}: shape ({head.rows}, {head.columns}); a graph has as many rows as columns"
+        )
+    text = replace(open_text(place.path).below(), mark=None)
+    width, both = 2 if head.field == "pattern" else 3, head.symmetry == "symmetric"
+    return EdgeLines(text, width, None, 1, head.rows, both, largest=False)

@@ -1,19 +1,23 @@
-"""Labels from files: numbers, or classes with names."""
+"""Labels from files, numbers or classes with names, and answers that a person filled in."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, frames, photographs, tables
-from mustlink_io.formats.coordinates import is_own
-from mustlink_io.formats.names import NodeNames, node_column, rows_of
-from mustlink_io.formats.tables import Table, Words, to_integers
+from mustlink_io.formats import anndata, matrices, photographs, tables
+from mustlink_io.formats.points import is_own
+from mustlink_io.formats.tables import NodeNames, Table, node_column, rows_of, to_integers
+from mustlink_io.formats.text import Column, Words
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
@@ -40,7 +44,7 @@ class LabelCountError(InputError):
 
 
 def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
-    """Load labels (n,), -1 unknown; see `load_classes`."""
+    """Load labels (n,), -1 unknown, as `load_classes` does."""
     return load_classes(text, n_nodes).codes
 
 
@@ -66,32 +70,23 @@ def load_classes(
         painted, colours = photographs.load_label_picture(place.path)
         photographs.check_pixels(painted.shape, n_nodes, pixels, str(place))
         return Labels(painted.ravel(), colours, pixels=painted.shape)
-    values: NDArray[Any] | Words
+    values: Column | None
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
-    elif (array := arrays.of_numpy(place, "labels", "y")) is not None:
-        values = array
-    else:
-        values = _from_table(_read(place, n_nodes), place, n_nodes, names, own=is_own(text, data))
+    elif (values := matrices.of_numpy(place, "labels", "y")) is None:
+        values = _from_table(place, n_nodes, names, own=is_own(text, data))
     if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
         return _labels(values, place, n_nodes)
-    shape, (values, note) = values.shape, _row_by_row(values, place, pixels)
-    return replace(_labels(values, place, n_nodes), notes=(note,), pixels=shape)
-
-
-def _row_by_row(
-    values: NDArray[Any], place: Place, pixels: tuple[int, ...] | None
-) -> tuple[NDArray[Any], str]:
-    """Labels (h, w) of pixels as (n,), and a note; raises InputError for another shape."""
-    if pixels is not None and values.shape != tuple(pixels):
+    shape = values.shape
+    if pixels is not None and shape != tuple(pixels):
         raise InputError(
-            f"{place}: shape {values.shape}, but the picture has {pixels[0]} rows of {pixels[1]} "
-            "pixels"
+            f"{place}: shape {shape}, but the picture has {pixels[0]} rows of {pixels[1]} pixels"
         )
-    return values.ravel(), f"{place}: shape {values.shape}, taken row by row as labels of pixels"
+    note = f"{place}: shape {shape}, taken row by row as labels of pixels"
+    return replace(_labels(values.ravel(), place, n_nodes), notes=(note,), pixels=shape)
 
 
-def _from_h5(place: Place, n_nodes: int | None) -> NDArray[Any] | Words:
+def _from_h5(place: Place, n_nodes: int | None) -> Column:
     with store.open_h5(place.path) as file:
         name = place.part or _default(file, place)
         if anndata.is_column(file, name):
@@ -105,23 +100,24 @@ def _default(file: Any, place: Place) -> str:
     for name in LABEL_NAMES:
         if store.find(file, name) is not None:
             return name
-    if place.suffix == anndata.ENDING:
-        if store.find(file, "/obs/mustlink") is not None:
-            return "/obs/mustlink"
-        raise InputError(
-            f"{place.path}: name a column as {place.path.name}:/obs/COLUMN (obs has "
-            f"{anndata.columns(file)})"
-        )
-    return LABEL_NAMES[0]
+    if place.suffix != anndata.ENDING:
+        return LABEL_NAMES[0]
+    if store.find(file, "/obs/mustlink") is not None:
+        return "/obs/mustlink"
+    raise InputError(
+        f"{place.path}: name a column as {place.path.name}:/obs/COLUMN (obs has "
+        f"{anndata.columns(file)})"
+    )
 
 
-def _without_nan(values: NDArray[Any] | Words) -> NDArray[Any] | Words:
+def _without_nan(values: Column) -> Column:
     if isinstance(values, Words) or values.dtype.kind != "f":
         return values
     return np.where(np.isnan(values), -1.0, values)
 
 
-def _labels(values: NDArray[Any] | Words, place: Place, n_nodes: int | None) -> Labels:
+def _labels(values: Column, place: Place, n_nodes: int | None) -> Labels:
+    """Labels of a column of words or whole numbers; raises InputError."""
     if not isinstance(values, Words) and values.dtype.kind in "OSU" and values.ndim == 1:
         _check_count(values.shape, n_nodes, place)
         values = _categories(values, place)
@@ -145,26 +141,23 @@ def _labels(values: NDArray[Any] | Words, place: Place, n_nodes: int | None) -> 
 
 def _categories(values: NDArray[np.object_], place: Place) -> Words:
     """Words with their categories by the alphabet."""
-    if values.dtype.kind != "O":
-        values = np.array([store.decoded(value) for value in values], dtype=object)
-    known = sorted({str(value) for value in values} - UNKNOWN)
+    as_text = values.dtype.kind == "O"
+    texts = values.tolist() if as_text else [store.decoded(value) for value in values]
+    known = sorted(set(texts) - UNKNOWN)
     if len(known) > _MOST_CLASSES:
         raise InputError(f"{place}: {len(known)} different texts, too many for classes")
     code = {word: at for at, word in enumerate(known)}
-    return Words(
-        np.fromiter((code.get(v, -1) for v in values), np.int64, len(values)), tuple(known)
-    )
+    codes = np.fromiter((code.get(text, -1) for text in texts), np.int64, len(texts))
+    return Words(codes, tuple(known))
 
 
 def _of_words(words: Words) -> Labels:
     """Codes without those of unknown words; categories that are whole numbers as numbers."""
     known = [word for word in words.categories if word not in UNKNOWN]
-    if known and all(word.isascii() and word.isdigit() and len(word) < 16 for word in known):
-        numbers = [-1 if word in UNKNOWN else int(word) for word in words.categories]
-        return Labels(np.array([*numbers, -1], dtype=np.int64)[words.codes])
-    place = {word: at for at, word in enumerate(known)}
-    table = np.array([*(place.get(word, -1) for word in words.categories), -1], dtype=np.int64)
-    return Labels(table[words.codes], tuple(known))
+    numeric = known and all(w.isascii() and w.isdigit() and len(w) < 16 for w in known)
+    code = {word: int(word) if numeric else at for at, word in enumerate(known)}
+    table = np.array([*(code.get(word, -1) for word in words.categories), -1], dtype=np.int64)
+    return Labels(table[words.codes], None if numeric else tuple(known))
 
 
 def _check_count(shape: tuple[int, ...], n_nodes: int | None, place: Place) -> None:
@@ -179,52 +172,39 @@ def _refuse_text(values: Any, where: str) -> None:
         first = values[(0,) * values.ndim] if values.size else ""
         raise InputError(
             f"{where}: labels are text ({store.text(first)[:40]!r}); number the classes 0, 1, 2 …, "
-            "and -1 for unknown, or give them as .csv or as a column of obs in .h5ad"
+            "and -1 for unknown, or write them to .csv or to a column of obs in .h5ad"
         )
 
 
-def _read(place: Place, n_nodes: int | None) -> Table:
-    """The table of labels; a first line that is a label stays one."""
-    found = frames.read_table(place.path)
-    words = found.text(0)
-    one = len(found.columns) == 1 and not found.header and words.dtype.kind == "O"
-    if one and found.n_rows - 1 == n_nodes:
-        return Table((str(words[0]),), (words[1:],))
-    return found
-
-
-def _from_table(
-    table: Table, place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool
-) -> NDArray[Any] | Words:
-    """The column of labels, put in the order of the nodes where another names these."""
+def _from_table(place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool) -> Column:
+    """The column of labels, in the order of the nodes where another column names these."""
     where = str(place)
+    table = tables.read_table(place.path)
+    if len(table.columns) == 1 and not table.header and table.is_text(0):
+        words = table.text(0)
+        if table.n_rows - 1 == n_nodes:  # else the first line is a label, too
+            table = Table((str(words[0]),), (words[1:],))
     at = node_column(table, names)
-    label = _label_column(table, place, at)
-    column = table.columns[label]
-    if at is None or (own and table.n_rows == n_nodes):
-        return column if isinstance(column, Words) else _without_nan(column)
-    if n_nodes is None:
-        raise InputError(f"{where}: a table node,label needs to know the number of nodes")
-    node = rows_of(table.text(at), names, where, n_nodes)
-    if isinstance(column, Words):
-        return Words(_placed(column.codes, node, n_nodes, where, column), column.categories)
-    if column.dtype.kind == "O":
-        words = _categories(column, place)
-        return Words(_placed(words.codes, node, n_nodes, where, words), words.categories)
-    return _placed(to_integers(_without_nan(column), where, "row"), node, n_nodes, where)  # type: ignore[arg-type]
-
-
-def _label_column(table: Table, place: Place, node: int | None) -> int:
-    """Place of the column that is named, is called as labels are, or is the only one."""
-    found = tables.value_column(table, place.part, tables.LABEL, node)
-    if found is None and place.part:
+    label = tables.value_column(table, place.part, tables.LABEL, at)
+    if label is None and place.part:
         raise InputError(f"{place}: no such column; the table has {tables.listed(table)}")
-    if found is None:
+    if label is None:
         raise InputError(
             f"{place}: {len(table.columns)} columns; wanted is one label a line, or the header "
             f"`node,label`; name another column of labels as {place.path.name}:COLUMN"
         )
-    return found
+    column = _without_nan(table.columns[label])
+    if at is None or (own and table.n_rows == n_nodes):
+        return column
+    if n_nodes is None:
+        raise InputError(f"{where}: a table node,label needs to know the number of nodes")
+    node = rows_of(table.text(at), names, where, n_nodes)
+    if not isinstance(column, Words):
+        if column.dtype.kind != "O":
+            return _placed(to_integers(column, where, "row"), node, n_nodes, where)
+        column = _categories(column, place)
+    codes = _placed(column.codes, node, n_nodes, where, column.categories)
+    return Words(codes, column.categories)
 
 
 def _placed(
@@ -232,16 +212,114 @@ def _placed(
     node: NDArray[np.int64],
     n_nodes: int,
     where: str,
-    words: Words | None = None,
+    classes: Sequence[str] | None = None,
 ) -> NDArray[np.int64]:
-    """Labels of all nodes, -1 where none is given; raises InputError for two of one node."""
+    """Labels of all nodes, -1 where there is none; raises InputError for two of one node."""
     labels = np.full(n_nodes, -1, dtype=np.int64)
     labels[node] = label
     twice = np.flatnonzero(labels[node] != label)
     if twice.size:
         at = int(node[twice[0]])
         both: Sequence[Any] = (int(label[twice[0]]), int(labels[at]))
-        if words is not None:
-            both = [repr(store.text(words.categories[c])) if c >= 0 else "unknown" for c in both]
+        if classes is not None:
+            both = [repr(store.text(classes[c])) if c >= 0 else "unknown" for c in both]
         raise InputError(f"{where}: node {at} is labelled {both[0]} and {both[1]}; keep one")
     return labels
+
+
+ANSWER, ROW, PAIR = "answer", "row", ("first", "second")
+TOGETHER = frozenset({"1", "yes", "y", "same", "together", "must"})
+APART = frozenset({"-1", "no", "n", "different", "apart", "cannot"})
+_NO_ANSWER = frozenset({"", "?", "don't know", "don’t know"})
+_LARGEST = 1 << 26  # bytes of a table that a person fills in
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Rows (1,) or (2,) of one question, the answer, "" for "don't know", and the line."""
+
+    nodes: tuple[int, ...]
+    answer: str
+    line: int
+
+
+def questions_text(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
+    """Questions as CSV, with an empty column `answer` behind the others."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow([*header, ANSWER])
+    table.writerows([*line, ""] for line in lines)
+    return out.getvalue()
+
+
+def load_answers(path: Path, n: int) -> list[Answered]:
+    """Answers on n rows by the columns `row`, or `first` and `second`, and `answer`; InputError.
+
+    Other columns, empty lines and how titles are written do not matter: spreadsheets change these.
+    Two equal answers count once, two different ones to one question are an error.
+    """
+    store.check_readable(path)
+    if path.stat().st_size > _LARGEST:
+        raise InputError(f"{path}: more than 64 MB, no table that a person filled in")
+    lines = list(io.StringIO(_decoded(path)))
+    mark = max(",;\t", key=(lines or [""])[0].count)  # spreadsheets write semicolons, too
+    table = csv.DictReader(lines, delimiter=mark, strict=True)
+    try:
+        titles = table.fieldnames = [title.strip().lower() for title in table.fieldnames or ()]
+        names = PAIR if PAIR[0] in titles else (ROW,)
+        missing = [name for name in (*names, ANSWER) if name not in titles]
+        if missing and titles:
+            raise InputError(
+                f"{path}: has no column {missing[0]}, but {', '.join(titles)[:60]}; give "
+                f"{', '.join(names)} and {ANSWER}, as mustlink ask writes them"
+            )
+        found: dict[tuple[int, ...], Answered] = {}
+        for cells in table:
+            line, answer = table.line_num, (cells[ANSWER] or "").strip()
+            rows = [(cells[name] or "").strip() for name in names]
+            if not any(rows) and not answer:
+                continue
+            nodes = tuple(_row(word, n, path, line) for word in rows)
+            if len(set(nodes)) < len(nodes):
+                raise InputError(f"{path}: line {line} asks about row {nodes[0]} twice; give two")
+            one = Answered(nodes, "" if answer.lower() in _NO_ANSWER else answer, line)
+            before = found.setdefault(tuple(sorted(nodes)), one)
+            if before.answer != one.answer:
+                raise InputError(
+                    f"{path}: lines {before.line} and {line} answer row "
+                    f"{' and '.join(map(str, nodes))} as {before.answer or '?'!r} and "
+                    f"{one.answer or '?'!r}; leave one of them"
+                )
+    except csv.Error as error:
+        raise InputError(f"{path}: is no table of text: {error}") from None
+    if not found:
+        raise InputError(f"{path}: has no line with an answer; mustlink ask writes questions")
+    return list(found.values())
+
+
+def together(answer: str, path: Path, line: int) -> bool:
+    """Whether two rows are together, from a word; raises InputError."""
+    word = answer.lower()
+    if word not in TOGETHER | APART:
+        raise InputError(
+            f"{path}: line {line} is answered {answer!r}; give yes or no, ? for don't know"
+        )
+    return word in TOGETHER
+
+
+def _decoded(path: Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with its mark; raises InputError."""
+    raw = path.read_bytes()
+    coding = "utf-16" if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    try:
+        return raw.decode(coding)
+    except UnicodeDecodeError:
+        kind = "a workbook" if raw[:2] == b"PK" else "no text in UTF-8"
+        raise InputError(f"{path}: is {kind}; save it as CSV in UTF-8") from None
+
+
+def _row(word: str, n: int, path: Path, line: int) -> int:
+    word = word.removesuffix(".0")  # where a table of numbers has gaps
+    if not (word.isascii() and word.isdigit() and len(word) < 16 and int(word) < n):
+        raise InputError(f"{path}: line {line} has row {word[:40]!r}; rows are 0 to {n - 1}")
+    return int(word)

@@ -1,22 +1,166 @@
-"""Sparse matrices in files: AnnData's sparse groups in HDF5, scipy's .npz, Matrix Market."""
+"""Arrays and sparse matrices: .npy and .npz, never unpickled, groups in HDF5, Matrix Market."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import math
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import schema, size_checks, store
+from mustlink_io.hdf5.file_names import Place
 from mustlink_io.hdf5.sandbox import examine
 
+_DEFLATE_MOST = 1032  # bytes that one byte of a deflate stream can stand for
+_HEADER = 10_000  # characters of a header, which is read as a Python literal
 _MTX_BYTES = 16  # in memory for a byte in the file: `1 1` is two indices and a value, twice
+
+
+@contextlib.contextmanager
+def _numpy_errors(where: str) -> Iterator[None]:
+    """Turn whatever numpy and zipfile raise at a bad file into one InputError.
+
+    The header of an array is evaluated as Python text, which can fail in every way that text can.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split())
+        if any(hint in words for hint in ("pickle", "Object arrays", "Python objects")):
+            words = "holds Python objects, which are never loaded"
+        printable = "".join(c if c.isprintable() else "?" for c in words[:200])
+        raise InputError(f"{where}: cannot be read: {printable or type(error).__name__}") from error
+
+
+def load_npy(path: Path) -> NDArray[Any]:
+    """Map .npy into memory; never unpickles. Raises InputError."""
+    store.check_file(path)
+    with _numpy_errors(str(path)):
+        found = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_HEADER)
+        if not isinstance(found, np.ndarray):
+            raise InputError(f"{path}: cannot be read: not a .npy file")
+        return found
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that the next array in a file declares."""
+    version = npy.read_magic(file)
+    if version[0] == 1:
+        shape, _, dtype = npy.read_array_header_1_0(file, max_header_size=_HEADER)
+    else:
+        shape, _, dtype = npy.read_array_header_2_0(file, max_header_size=_HEADER)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"shape {shape}")
+    return shape, dtype
+
+
+class Archive(Mapping[str, NDArray[Any]]):
+    """The arrays of an .npz, read on access; what they declare is checked before."""
+
+    def __init__(self, path: Path, opened: zipfile.ZipFile) -> None:
+        self._path, self._zip = path, opened
+        self._members = {
+            info.filename.removesuffix(".npy"): info
+            for info in opened.infolist()
+            if info.filename.endswith(".npy")
+        }
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def declares(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of an array, held against its size; raises InputError."""
+        info, where = self._members[name], f"{self._path}:{name}"
+        with _numpy_errors(where):
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(f"{where}: compressed in a way that numpy does not write")
+            with self._zip.open(info) as file:
+                shape, dtype = _header(file)
+                begin = file.tell()
+        if dtype.hasobject:
+            raise InputError(f"{where}: holds Python objects, which are never loaded")
+        size = math.prod(shape) * dtype.itemsize
+        if begin + size != info.file_size or size > _DEFLATE_MOST * info.compress_size:
+            raise InputError(
+                f"{where}: cannot be read: declares {size} bytes of values, which are not there"
+            )
+        return shape, dtype
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._members:
+            raise KeyError(name)
+        shape, dtype = self.declares(name)
+        where = f"{self._path}:{name}"
+        size_checks.check_fits(math.prod(shape) * dtype.itemsize, where)
+        with _numpy_errors(where), self._zip.open(self._members[name]) as file:
+            return np.asarray(npy.read_array(file, allow_pickle=False, max_header_size=_HEADER))
+
+
+@contextlib.contextmanager
+def open_npz(path: Path) -> Iterator[Archive]:
+    """Open .npz as a mapping whose arrays are read on access; never unpickles."""
+    store.check_file(path)
+    with _numpy_errors(str(path)):
+        opened = zipfile.ZipFile(path)
+    with opened:
+        yield Archive(path, opened)
+
+
+def pick(place: Place) -> Any:
+    """The named array of an .npz, else the sparse matrix, `points` or `X`, or the only array."""
+    with open_npz(place.path) as archive:
+        if not place.part and is_sparse_npz(archive):
+            return sparse_from_npz(archive, str(place))
+        return _member(archive, place, ("points", "X"))
+
+
+def of_numpy(place: Place, *usual: str) -> NDArray[Any] | None:
+    """The array in .npy, or in .npz by its name, a usual one or as the only; None of other files.
+
+    Raises InputError.
+    """
+    if place.suffix == ".npy":
+        return np.asarray(load_npy(place.path))
+    if place.suffix != ".npz":
+        return None
+    with open_npz(place.path) as archive:
+        return _member(archive, place, usual)
+
+
+def _member(archive: Archive, place: Place, usual: tuple[str, ...]) -> NDArray[Any]:
+    """The named array, a usual one or the only one; raises InputError that lists all."""
+    there = [name for name in usual if name in archive] or list(archive)
+    names = ", ".join(store.text(name)[:40] for name in list(archive)[:12]) or "none"
+    if place.part:
+        name = place.part.lstrip("/")
+    elif len(there) == 1 or there[:1] == [usual[0]]:
+        name = there[0]
+    else:
+        raise InputError(
+            f"{place}: no {' or '.join(usual)} in it; name one of its arrays as "
+            f"{place.path.name}:NAME (it has {names})"
+        )
+    if name not in archive:
+        raise InputError(f"{place}: no such array; the file has {names}")
+    return archive[name]
 
 
 def as_csr(
@@ -26,36 +170,21 @@ def as_csr(
     shape: tuple[int, ...],
     where: str,
 ) -> sp.csr_matrix:
-    """Build a CSR matrix from arrays that nobody vouches for; raises InputError.
-
-    Checks lengths, types, that indptr begins with 0, never falls and ends with nnz, and that
-    every index is a column. O(nnz).
-    """
-    if len(shape) != 2 or min(shape) < 0:
-        raise InputError(f"{where}: shape {shape} is not that of a matrix")
-    rows, columns = (int(s) for s in shape)
+    """Build a CSR matrix from arrays that are not checked yet; raises InputError. O(nnz)."""
     for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         _check_part(name, array, where)
-    if len(indptr) != rows + 1:
-        raise InputError(
-            f"{where}: indptr has {len(indptr)} entries, but {rows} rows need one more"
-        )
-    if len(data) != len(indices):
-        raise InputError(f"{where}: {len(data)} values in data, but {len(indices)} in indices")
-    if indptr[0] != 0 or indptr[-1] != len(data) or np.any(indptr[1:] < indptr[:-1]):
-        raise InputError(f"{where}: indptr must begin with 0, never fall and end with {len(data)}")
-    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        at = int(np.flatnonzero((indices < 0) | (indices >= columns))[0])
-        raise InputError(f"{where}: entry {at} is in column {indices[at]} of {columns}")
     if data.dtype not in (np.float32, np.float64):
         with np.errstate(over="ignore", invalid="ignore"):  # the engine refuses Inf
             data = data.astype(np.float64)
-    small = max(rows, columns, len(data)) < 2**31
-    index = np.int32 if small else np.int64
-    return sp.csr_matrix(
-        (data, indices.astype(index, copy=False), indptr.astype(index, copy=False)),
-        shape=(rows, columns),
-    )
+    try:
+        found = sp.csr_matrix((data, indices, indptr), shape=shape)
+        found.check_format(full_check=True)
+    except (ValueError, OverflowError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"{where}: is no matrix of shape {shape}: {words}") from None
+    if found.nnz != len(data):
+        raise InputError(f"{where}: indptr ends with {found.nnz}, but data has {len(data)} values")
+    return found
 
 
 PARTS = {"data": "fiub", "indices": "iu", "indptr": "iu"}
@@ -123,26 +252,26 @@ def read_sparse(file: h5py.File, name: str) -> sp.csr_matrix:
 def read_copies(
     file: h5py.File, name: str, n_nodes: int
 ) -> tuple[NDArray[np.float64] | None, NDArray[Any] | None]:
-    """How many every node of a graph stands for, and the node of every row, where a file says.
+    """Weights (n,) of a graph's nodes and the node of every row, None where a file has neither.
 
-    Of rows alone, nodes in another order, each stands for one. Raises InputError.
+    Rows without weights are nodes in another order, of weight 1. Raises InputError.
     """
     base = name.rstrip("/")
-    told = [store.find(file, f"{base}/{part}") is not None for part in ("weights", "rows")]
-    if base.strip("/") != "graph" or not any(told):
+    stored = [store.find(file, f"{base}/{part}") is not None for part in ("weights", "rows")]
+    if base.strip("/") != "graph" or not any(stored):
         return None, None
     dims, where = {"g": n_nodes}, f"{file.filename}:{base}"
     weights = np.ones(n_nodes)
-    if told[0]:
+    if stored[0]:
         weights = store.read(file, f"{base}/weights", dims, "/graph/weights").astype(np.float64)
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InputError(f"{where}/weights: numbers that are finite and not negative are wanted")
-    if not told[1]:
+        raise InputError(f"{where}/weights: weights must be finite and not negative")
+    if not stored[1]:
         return weights, None
     rows = store.read(file, f"{base}/rows", dims, "/graph/rows")
     known = rows.size and rows.min() >= 0 and rows.max() < n_nodes
     if not known or np.bincount(rows, minlength=n_nodes).min() == 0:
-        raise InputError(f"{where}/rows: wanted are nodes from 0 to {n_nodes - 1}, each of them")
+        raise InputError(f"{where}/rows: nodes must be 0 to {n_nodes - 1}, each at least once")
     return weights, rows
 
 
@@ -205,17 +334,15 @@ def from_triplets(
     i: NDArray[Any], j: NDArray[Any], w: NDArray[Any], shape: tuple[int, ...], where: str
 ) -> sp.csr_matrix:
     """Build CSR from rows, columns and values, repeated entries summed; raises InputError."""
-    if len(shape) != 2 or not i.shape == j.shape == w.shape or i.ndim != 1:
-        raise InputError(f"{where}: rows, columns and values must be of one length")
     if i.dtype.kind not in "iu" or j.dtype.kind not in "iu" or w.dtype.kind not in "fiub":
         raise InputError(f"{where}: rows and columns must be integers, values numbers")
     check_not_empty(shape[0], w.size, where)
-    for name, index, size in (("row", i, shape[0]), ("column", j, shape[1])):
-        if index.size and (index.min() < 0 or index.max() >= size):
-            raise InputError(f"{where}: a {name} outside 0 to {size - 1}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = w.astype(np.float64)
-    return sp.csr_matrix((values, (i.astype(np.int64), j.astype(np.int64))), shape=shape)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return sp.csr_matrix((w.astype(np.float64), (i, j)), shape=shape)
+    except (ValueError, OverflowError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"{where}: is no matrix of shape {shape}: {words}") from None
 
 
 def check_not_empty(n_rows: int, n_entries: int, where: str) -> None:
@@ -229,48 +356,58 @@ def check_not_empty(n_rows: int, n_entries: int, where: str) -> None:
         )
 
 
-def _check_mtx_header(path: Path) -> None:
-    """Raise InputError when a Matrix Market file declares more than its bytes can say."""
+class MtxHeader(NamedTuple):
+    """What a Matrix Market file declares, in the words of its format."""
+
+    rows: int
+    columns: int
+    entries: int
+    form: str
+    field: str
+    symmetry: str
+
+
+@contextlib.contextmanager
+def _mtx_errors(path: Path) -> Iterator[None]:
     try:
-        with path.open(encoding="latin-1") as file:
-            symmetric = "general" not in file.readline(200).lower()
-            line = "%"
-            while line and (line.startswith("%") or not line.strip()):
-                line = file.readline(10_000)
-        sizes = [int(word) for word in line.split()]
-    except ValueError:
-        return  # scipy says what is wrong
-    if len(sizes) == 3:  # a line of two numbers, "1 1", for an entry
-        least = 4 * sizes[2]
-        check_not_empty(max(sizes[0], 0), max(sizes[2], 0), str(path))
-    elif len(sizes) == 2:  # a line of one number, or of one for two symmetric ones
-        least = 2 * sizes[0] * sizes[1] // (4 if symmetric else 1)
-    else:
-        return
-    if min(sizes) < 0 or least > path.stat().st_size + 1:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # SciPy's reader in C++ raises whatever it likes
+        words = " ".join(store.text(str(error)).split())[:200]
+        raise InputError(f"{path}: not a Matrix Market file ({words})") from error
+
+
+def mtx_header(path: Path) -> MtxHeader:
+    """The header of a Matrix Market file; raises InputError where its bytes cannot hold so much."""
+    import scipy.io
+
+    store.check_file(path)
+    with _mtx_errors(path):
+        head = MtxHeader(*scipy.io.mminfo(path))
+    if head.form == "coordinate":  # a line of two numbers, "1 1", for an entry
+        check_not_empty(head.rows, head.entries, str(path))
+        least = 4 * head.entries
+    else:  # a line of one number, or of one for two symmetric ones
+        least = 2 * head.rows * head.columns // (1 if head.symmetry == "general" else 4)
+    if least > path.stat().st_size + 1:
         raise InputError(
-            f"{path}: declares sizes {' x '.join(map(str, sizes))}, more than its "
-            f"{path.stat().st_size} bytes can hold"
+            f"{path}: declares {head.rows} x {head.columns} with {head.entries} entries, more than "
+            f"its {path.stat().st_size} bytes can hold"
         )
+    return head
 
 
 def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:
     """Read a Matrix Market file: CSR if sparse, an array if dense; raises InputError."""
     import scipy.io
 
-    store.check_file(path)
-    _check_mtx_header(path)
-    most = _MTX_BYTES * path.stat().st_size
-    try:
+    if mtx_header(path).field == "complex":
+        raise InputError(f"{path}: complex values; a graph has real weights")
+    with _mtx_errors(path):
+        most = _MTX_BYTES * path.stat().st_size
         examine(str(path), lambda: scipy.io.mmread(path), most)  # it crashes on some files
         found = scipy.io.mmread(path)
-    except InputError:
-        raise
-    except Exception as error:  # its reader in C++ raises whatever it likes
-        words = " ".join(store.text(str(error)).split())[:200]
-        raise InputError(f"{path}: not a Matrix Market file ({words})") from error
-    if np.iscomplexobj(found):
-        raise InputError(f"{path}: complex values; a graph has real weights")
     if not sp.issparse(found):
         return np.asarray(found, dtype=np.float64)
     coo = sp.coo_matrix(found)

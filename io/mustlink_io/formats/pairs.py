@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, edges, frames, matrices, networks, tables
-from mustlink_io.formats.names import NodeNames, node_rows
+from mustlink_io.formats import anndata, edges, matrices, networks, tables
+from mustlink_io.formats.tables import NodeNames, node_rows
+from mustlink_io.formats.text import is_number, open_text
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, Place, parse
 
@@ -28,14 +29,13 @@ class PairFile:
         if self.place.suffix in HDF5 or self.place.suffix == ".parquet":
             return f"row {row}"
         try:
-            header = tables.first_line(self.place.path)[0] + 1
-            return tables.told_line(self.place.path, header, row).partition(",")[0]
+            return open_text(self.place.path).below().line_of(row).partition(",")[0]
         except (InputError, OSError):  # gone since it was read
             return f"row {row}"
 
     def node(self, node: int) -> str:
         """A node by its name, else by its number."""
-        return str(node) if self.names is None else self.names.told(node)
+        return str(node) if self.names is None else self.names.shown(node)
 
     def pair(self, pair: Any) -> str:
         """Two nodes, as: (Ada, Bob)."""
@@ -74,7 +74,7 @@ def load_pairs(
     place = parse(text)
     store.check_readable(place.path)
     if place.suffix not in HDF5:
-        return _from_table(frames.read_table(place.path), PairFile(place, names))
+        return _from_table(tables.read_table(place.path), PairFile(place, names))
     with store.open_h5(place.path) as file:
         group = (place.part or "/constraints").rstrip("/")
         group = group.removesuffix("/pairs")
@@ -84,10 +84,6 @@ def load_pairs(
     where = f"{place.path}:{group}"
     with np.errstate(over="ignore", invalid="ignore"):  # of long doubles; Inf is refused
         return tables.to_integers(pairs, f"{where}/pairs", "pair"), belief.astype(np.float64)
-
-
-def _is_text(table: tables.Table, at: int) -> bool:
-    return table.text(at).dtype.kind == "O"
 
 
 def _from_table(
@@ -106,19 +102,19 @@ def _from_table(
         raise InputError(
             f"{where}: no column `belief`; write 1 for a must-link and -1 for a cannot-link"
         )
-    if _is_text(table, belief):
-        words = table.text(belief).tolist()
-        row = next(at for at, word in enumerate(words) if not tables.is_number(word))
+    if table.is_text(belief):
+        cells = table.text(belief).tolist()
+        row = next(at for at, cell in enumerate(cells) if not is_number(cell))
         raise InputError(
-            f"{where}: {file.row(row)}: the belief {store.text(words[row])[:40]!r} is not a "
+            f"{where}: {file.row(row)}: the belief {store.text(cells[row])[:40]!r} is not a "
             "number; write 1 for a must-link, -1 for a cannot-link, or a part of it"
         )
     ends = [table.text(i), table.text(j)]
-    if file.names is None and not _is_text(table, i) and not _is_text(table, j):
+    if file.names is None and not table.is_text(i) and not table.is_text(j):
         found = np.column_stack([tables.to_integers(one, where, "pair") for one in ends])
     else:
-        words_ = np.concatenate([tables.column_text(one) for one in ends])
-        found = node_rows(words_, file.names, where).reshape(2, -1).T
+        words = np.concatenate([tables.as_text(one) for one in ends])
+        found = node_rows(words, file.names, where).reshape(2, -1).T
     return np.ascontiguousarray(found), table.text(belief).astype(np.float64)
 
 
@@ -139,7 +135,7 @@ def load_matrix(
             anndata.refuse_distances(file, place.part)
             return matrices.read_sparse(file, place.part)
     if place.suffix == ".npz":
-        return sp.csr_matrix(arrays.pick(place))
+        return sp.csr_matrix(matrices.pick(place))
     if place.suffix == ".mtx":
         return sp.csr_matrix(matrices.read_mtx(place.path))
     if place.suffix in METIS:
@@ -150,7 +146,7 @@ def load_matrix(
     return found[0] if n_nodes is None else _in_order(found, str(place), n_nodes, names)
 
 
-def _edges(place: Place) -> edges.Found | None:
+def _edges(place: Place) -> edges.NamedGraph | None:
     """The graph in GraphML, an edge list or a table of edges; None of anything else."""
     if place.suffix == ".graphml":
         return networks.read_graphml(place.path)
@@ -165,8 +161,7 @@ def _edges(place: Place) -> edges.Found | None:
 
 
 def _header(place: Place) -> list[str]:
-    line = tables.first_line(place.path)[1]
-    return [word.lower() for word in tables.words_of(line)]
+    return [word.lower() for word in tables.column_names(place.path)]
 
 
 def _has_pairs(place: Place) -> bool:
@@ -176,7 +171,7 @@ def _has_pairs(place: Place) -> bool:
 
 
 def _in_order(
-    found: edges.Found, where: str, n_nodes: int, names: NodeNames | None
+    found: edges.NamedGraph, where: str, n_nodes: int, names: NodeNames | None
 ) -> sp.csr_matrix:
     """The affinity (n, n) with nodes as the data has them: by name, else by number from 0."""
     affinity, own, _ = found

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats.matrices import load_npy
 from mustlink_io.hdf5.writing import atomic
 
 _T = TypeVar("_T")
@@ -88,9 +89,9 @@ def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArr
             "brush (a pencil, without smoothing)"
         )
     if len(colours) < 2:
-        told = "one opaque colour" if len(colours) else "no opaque colour"
+        count = "one opaque colour" if len(colours) else "no opaque colour"
         raise InputError(
-            f"{where}: {told} in {path}, each is a class; paint with two at least, one of them "
+            f"{where}: {count} in {path}, each is a class; paint with two at least, one of them "
             "what is not to be cut out"
         )
     labels = np.full(painted.shape, -1, dtype=np.int64)
@@ -109,7 +110,7 @@ def load_grey(path: str | Path, where: str) -> NDArray[Any] | None:
             return None
         return np.asarray(found)
 
-    return _opened(path, where, numbers)
+    return _turned(path, where, numbers)
 
 
 def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
@@ -121,10 +122,9 @@ def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
 
 
 def _pixels(path: str | Path, mode: str, where: str) -> NDArray[Any]:
-    def seen(found: Any) -> NDArray[Any]:
-        return np.asarray(_in_eight_bits(found, where).convert(mode))
-
-    return _opened(path, where, seen)
+    return _turned(
+        path, where, lambda found: np.asarray(_in_eight_bits(found, where).convert(mode))
+    )
 
 
 def _in_eight_bits(found: Any, where: str) -> Any:
@@ -140,8 +140,8 @@ def _in_eight_bits(found: Any, where: str) -> Any:
     return Image.fromarray(np.rint(255 * values / max(values.max(), 1e-300)).astype(np.uint8))
 
 
-def _opened(path: str | Path, where: str, read: Callable[[Any], _T]) -> _T:
-    """What is read of a picture as it is seen: phones write it as held, and how to turn it."""
+def _turned(path: str | Path, where: str, read: Callable[[Any], _T]) -> _T:
+    """What is read of a picture as it is seen: phones say beside the pixels how to turn them."""
 
     def turned(found: Any) -> _T:
         from PIL import ImageOps
@@ -245,7 +245,13 @@ def load_stack(path: str | Path, where: str) -> NDArray[Any]:
     if ending not in STACKS:
         raise InputError(f"{where}: {path} is no stack; give a TIFF with several pages, or .npy")
     if ending == ".npy":
-        return _array(path, where)
+        found = load_npy(Path(path))
+        if found.ndim != 3 or found.dtype.kind not in "biuf":
+            raise InputError(
+                f"{where}: {path} has shape {found.shape}, {found.dtype}; give numbers (slices, "
+                "height, width)"
+            )
+        return found
     return opened(path, where, lambda found: _pages(found, path, where), _TIFF)
 
 
@@ -263,9 +269,9 @@ def load_stack_strokes(path: str | Path, where: str) -> NDArray[np.int64]:
         )
     classes = np.unique(values[values > 0])
     if classes.size < 2:
-        told = "one grey value" if classes.size else "no grey value"
+        count = "one grey value" if classes.size else "no grey value"
         raise InputError(
-            f"{where}: {told} above 0 in {path}, each is a class; paint two at least, one of them "
+            f"{where}: {count} above 0 in {path}, each is a class; paint two at least, one of them "
             "what is not wanted, and leave 0 where nothing is painted"
         )
     if (values > 0).all():
@@ -291,28 +297,12 @@ def save_stack(labels: NDArray[np.integer[Any]], path: str | Path) -> None:
             first.save(temporary, format="TIFF", compression="tiff_adobe_deflate", **more)
 
 
-def _array(path: str | Path, where: str) -> NDArray[Any]:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except FileNotFoundError as error:
-        raise InputError(f"{where}: {path}: no such file") from error
-    except (OSError, ValueError, EOFError) as error:
-        words = " ".join(str(error).split())
-        raise InputError(f"{where}: {path} cannot be read as .npy ({words})") from error
-    if not isinstance(found, np.ndarray) or found.ndim != 3 or found.dtype.kind not in "biuf":
-        told = (
-            f"shape {found.shape}, {found.dtype}" if isinstance(found, np.ndarray) else "no array"
-        )
-        raise InputError(f"{where}: {path} has {told}; give numbers (slices, height, width)")
-    return found
-
-
 def _pages(file: Any, path: str | Path, where: str) -> NDArray[Any]:
     count = int(getattr(file, "n_frames", 1))
-    told = re.search(r"images=(\d+)", str(file.tag_v2.get(_DESCRIPTION, "")))
-    if told and int(told[1]) > count:
+    declared = re.search(r"images=(\d+)", str(file.tag_v2.get(_DESCRIPTION, "")))
+    if declared and int(declared[1]) > count:
         raise InputError(
-            f"{where}: {path} tells of {told[1]} slices, but has {count} TIFF pages, as ImageJ "
+            f"{where}: {path} declares {declared[1]} slices, but has {count} TIFF pages, as ImageJ "
             "writes large stacks; save it as an image sequence's plain TIFF, or as .npy"
         )
     found: NDArray[Any] | None = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata
-from mustlink_io.formats.names import NodeNames, names_or_none
+from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 from mustlink_io.hdf5.result import Network
@@ -53,7 +53,7 @@ def in_anndata(place: Place) -> bool:
 
 
 def classes_in_anndata(place: Place) -> NDArray[Any] | None:
-    """Class of every cluster of such a result, by its number; None where no labels were given."""
+    """Class of every cluster of such a result, by its number; None where there were no labels."""
     name = f"/uns/{anndata.KEY}/class_names"
     with store.open_h5(place.path) as file:
         return None if store.find(file, name) is None else store.texts(file, name)
@@ -85,10 +85,10 @@ def read(place: Place) -> dict[str, Any]:
 def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
     """A result as a table, a row a node: node, side, name, sending, receiving, cluster and so on.
 
-    `cluster` is the number of the cluster, -1 for none, `sending` and `receiving` those by who
-    sends and who receives alike, numbered apart. `class` is what was propagated, or for a
-    cluster the class that most of its labelled nodes have; text if classes have names, empty for
-    none, else a number.
+    `cluster` is the number of the cluster, -1 for none, `sending` and `receiving` are the clusters
+    of nodes that send alike and that receive alike, numbered apart. `class` is what was propagated,
+    or for a cluster the class that most of its labelled nodes have; text if classes have names,
+    empty for none, else a number.
     """
     labels = content["/labels"]
     found: dict[str, NDArray[Any]] = {"node": np.arange(len(labels))}
@@ -122,11 +122,11 @@ def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True)
 class About:
-    """What a file tells of its labels: whether they are `classes`, as `propagate` writes them.
+    """What a file has beside its labels; `classes`: they are those that `propagate` writes.
 
     `class_names` are those of classes by number, `pixels` height and width of a picture whose
-    pixels are the nodes, `sides` the rows and columns that are nodes; `directed`: of who sends and
-    who receives.
+    pixels are the nodes, `sides` the rows and columns that are nodes; `directed`: nodes have a
+    label as sender and one as receiver.
     """
 
     classes: bool = False
@@ -137,22 +137,18 @@ class About:
 
 
 def about(text: str) -> About:
-    """What is told of the labels of a result, and of the nodes of a graph; raises InputError."""
+    """What a result has beside its labels, and a graph beside its nodes; raises InputError."""
     place = parse(text)
     if not _may_be_result(place):
         return About()
     with store.open_h5(place.path) as file:
         has = {name for name in ("classes", "class_names", "image", "row_labels", "sending_labels")
                if store.find(file, f"/{name}") is not None}  # fmt: skip
-        names: dict[int, str] | None = None
+        named = {"classes", "class_names"} <= has
+        names = names_in(file, "/class_names", "/classes") if named else None
         sides: tuple[int, int] | None = None
-        if {"classes", "class_names"} <= has:
-            names = names_in(file, "/class_names", "/classes")
         if "row_labels" in has:
-            rows, columns = (
-                store.read(file, f"/{side}_labels", {}, f"/{side}_labels")
-                for side in ("row", "column")
-            )
+            rows, columns = (store.dataset(file, f"/{one}_labels") for one in ("row", "column"))
             sides = len(rows), len(columns)
         pixels = tuple(store.dataset(file, "/image").shape[:2]) if "image" in has else None
         return About("classes" in has, names, pixels, sides, "sending_labels" in has)
@@ -169,8 +165,8 @@ def network_scores(text: str) -> dict[str, Any] | None:
     if not _may_be_result(place):
         return None
     with store.open_h5(place.path) as file:
-        told = result.read(file, text)
-    found = None if told is None else told.report.network
+        read = result.read(file, text)
+    found = None if read is None else read.report.network
     return None if found is None else found.model_dump(include=set(Network.model_fields))
 
 

@@ -6,16 +6,16 @@ import contextlib
 import csv
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, TextIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, edges, frames, matrices, networks
-from mustlink_io.formats.names import NodeNames
-from mustlink_io.formats.stream import row_blocks
+from mustlink_io.formats import anndata, edges, matrices, networks, tables
+from mustlink_io.formats.points import row_blocks
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
 
 Notes = list[str]
@@ -49,7 +49,7 @@ def write_points(
     else:
         columns = {} if names is None else {"node": names.texts}
         columns |= {f"x{i}": column for i, column in enumerate(np.asarray(points).T)}
-        frames.write_parquet(path, columns)
+        tables.write_parquet(path, columns)
     return _what_names_lose(path, form, names)
 
 
@@ -73,7 +73,7 @@ def write_graph(
     elif form == "h5ad":
         _write_h5ad(path, affinity.shape[0], names, obsp={"connectivities": affinity})
     elif form == "npz":
-        with _binary_file(path) as file:
+        with _opened(path, "wb") as file:
             sp.save_npz(file, affinity, compressed=False)
     elif form == "mtx":
         _write_mtx(path, affinity.tocoo(), symmetry="symmetric")
@@ -102,7 +102,7 @@ def _beside(names: NodeNames | None, labels: Ints | None) -> dict[str, Any]:
 
 
 def _write_h5ad(path: str, n: int, names: NodeNames | None, **parts: Any) -> None:
-    """Write what AnnData is given besides the names of nodes, which else are their numbers."""
+    """Write parts of AnnData, and names of nodes, which by default are their numbers."""
     library = anndata.library(path)
     import pandas as pd
     from anndata import AnnData
@@ -118,7 +118,7 @@ def _write_h5ad(path: str, n: int, names: NodeNames | None, **parts: Any) -> Non
 def _write_mtx(path: str, matrix: Any, **how: Any) -> None:
     import scipy.io
 
-    with _binary_file(path) as file:
+    with _opened(path, "wb") as file:
         scipy.io.mmwrite(file, matrix, **how)
 
 
@@ -138,7 +138,7 @@ def _points_csv(path: str, points: Any, names: NodeNames | None) -> None:
 def table_file(path: str, form: str, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns of equal length below their names, as .csv or .parquet."""
     if form == "parquet":
-        frames.write_parquet(path, columns)
+        tables.write_parquet(path, columns)
         return
     n_rows = len(next(iter(columns.values())))
     with _text_file(path) as file:
@@ -150,18 +150,14 @@ def table_file(path: str, form: str, columns: Mapping[str, NDArray[Any]]) -> Non
 
 
 @contextlib.contextmanager
-def _text_file(path: str) -> Iterator[TextIO]:
-    with (
-        writing.atomic(path) as temporary,
-        temporary.open("w", newline="", encoding="utf-8") as file,
-    ):
+def _opened(path: str, mode: str, **how: Any) -> Iterator[Any]:
+    """A file that appears when it is complete."""
+    with writing.atomic(path) as temporary, temporary.open(mode, **how) as file:
         yield file
 
 
-@contextlib.contextmanager
-def _binary_file(path: str) -> Iterator[BinaryIO]:
-    with writing.atomic(path) as temporary, temporary.open("wb") as file:
-        yield file
+def _text_file(path: str) -> contextlib.AbstractContextManager[Any]:
+    return _opened(path, "w", newline="", encoding="utf-8")
 
 
 def labels_file(path: str, labels: Ints, form: str) -> None:
@@ -179,7 +175,7 @@ def labels_file(path: str, labels: Ints, form: str) -> None:
 
 def arrays_file(path: str, form: str, **arrays: NDArray[Any]) -> None:
     """Write arrays as .npz under their names, or the first of them as .npy."""
-    with _binary_file(path) as file:
+    with _opened(path, "wb") as file:
         if form == "npy":
             np.save(file, next(iter(arrays.values())), allow_pickle=False)
         else:

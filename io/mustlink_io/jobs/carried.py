@@ -22,15 +22,15 @@ from mustlink.preprocessing.request import Preparation
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.selection.calibration import Calibration
 from mustlink_io import formats
-from mustlink_io.formats import results, stream
-from mustlink_io.formats.data import Apart
+from mustlink_io.formats import results
+from mustlink_io.formats.points import Apart
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import Input
 from mustlink_io.hdf5.store import FileNames, stored_names
 
 
 def names_content(
-    data: formats.Data, labels: formats.Labels | None, estimator: Any
+    data: formats.InputData, labels: formats.Labels | None, estimator: Any
 ) -> dict[str, Any]:
     """Names of nodes and of classes as entries of the result file, where there are some."""
     found: dict[str, Any] = {}
@@ -228,7 +228,7 @@ class Carried:
         told = {**self.told, "command": f"{before} && {command}" if before else command}
         inputs = self.inputs
         if answers is not None:
-            size, digest = answers.stat().st_size, stream.sha256(answers)
+            size, digest = answers.stat().st_size, formats.sha256(answers)
             inputs += (Input(role="answers", name=str(answers), bytes=size, sha256=digest),)
         return replace(self, told=told, inputs=inputs)
 
@@ -345,7 +345,7 @@ class PointsElsewhere:
             )
         place, text = self._place(), self.reference["file"]
         there = os.path.exists(place.path)
-        if not there or stream.sha256(place.path) != self.reference["sha256"]:
+        if not there or formats.sha256(place.path) != self.reference["sha256"]:
             gone = "has changed since" if there else "is not there"
             raise InputError(
                 f"{self._model}: its points are those of {text}, which {gone}; give them: "

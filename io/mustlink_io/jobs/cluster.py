@@ -136,7 +136,9 @@ class ClusterJob(Job):
             return self._classes_named() or MOST_COUNTED
         return self.n_clusters
 
-    def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
+    def read(
+        self, data: formats.InputData, labels: formats.Labels | None, recorder: Recorder
+    ) -> Any:
         """Labels of a method that takes nothing else, else Constraints or None."""
         n_nodes = data.n_fitted
         self.check_count(n_nodes)

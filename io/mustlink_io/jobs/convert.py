@@ -13,10 +13,10 @@ from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import anndata, arrays, networks, results, writers
-from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats import anndata, matrices, networks, results, writers
+from mustlink_io.formats.edges import EdgeLines, lines_of
 from mustlink_io.formats.photographs import save_label_picture
-from mustlink_io.formats.triplets import Triplets, triplets
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import FORMS, USUAL
 from mustlink_io.hdf5.graphs import write_rows
@@ -28,14 +28,14 @@ _LINES = 200 * 10**6  # bytes of a block of lines that is read
 
 
 def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, int, list[str]]:
-    """Write `/graph` of edges in text or a sparse .npz within `memory`; nodes, entries, notes.
+    """Write `/graph` of edges in text within `memory`; returns nodes, entries, notes.
 
     The file is read twice: edges are counted, and dealt out to rows by way of a temporary file in
     the folder of the output, 24 bytes an edge. Raises InputError.
     """
     from mustlink.graph.row_buckets import RowBuckets
 
-    found = triplets(place)
+    found = lines_of(place)
     _check(memory, found.n or 0)  # before a long file is read
     counts = _counted(found, memory)
     _check(memory, max(counts.size, found.n or 0))
@@ -51,7 +51,7 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
         number[known] = np.arange(known.size, dtype=np.int32)
         counts = counts[known]
     buckets = RowBuckets(counts, Path(output).resolve().parent)
-    for ends, weights in found.blocks():
+    for ends, weights in found.checked_blocks():
         i, j = number[ends[:, 0]], number[ends[:, 1]]
         values = weights.astype(np.float32)
         buckets.add(i, j, values)
@@ -76,10 +76,10 @@ def _check(memory: int, nodes: int) -> None:
         )
 
 
-def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
+def _counted(found: EdgeLines, memory: int) -> NDArray[np.int64]:
     """Entries of every number from 0 on; raises InputError where there are too many numbers."""
     counts = np.zeros(1, dtype=np.int64)
-    for ends, _ in found.blocks():
+    for ends, _ in found.checked_blocks():
         if not len(ends):
             continue
         highest = int(ends.max())
@@ -101,7 +101,7 @@ def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
 
 
 def _names(
-    found: Triplets, counts: NDArray[np.int64], place: formats.Place
+    found: EdgeLines, counts: NDArray[np.int64], place: formats.Place
 ) -> tuple[NDArray[np.int64] | None, list[str]]:
     """Numbers of the nodes where these are names, as `edges.of_numbers` decides; and a note."""
     if found.shift is not None:
@@ -109,9 +109,9 @@ def _names(
     lowest, highest = int(np.flatnonzero(counts)[0]), counts.size - 1
     total = highest if lowest == 1 else highest + 1
     sparse = 2 * int(np.count_nonzero(counts)) < total
-    if not sparse and not found.by_name and lowest != 1:
+    if not sparse and found.forced != "name" and lowest != 1:
         return None, []
-    by_name = sparse or found.by_name
+    by_name = sparse or found.forced == "name"
     known = np.flatnonzero(counts) if by_name else np.arange(1, highest + 1)
     return known, [f"{place}: numbers are names of its {known.size} nodes; they are in /names"]
 
@@ -336,12 +336,12 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
     return _told(str(data.place), output, data.kind, form, shape, notes, warnings)
 
 
-def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
+def _known_labels(data: formats.InputData) -> NDArray[np.int64] | None:
     """Labels that the file of the data has beside them, under a usual name and one a row."""
     path, n = data.place.path, data.n_rows
     found: str | None = None
     if data.place.suffix == ".npz":
-        with arrays.open_npz(path) as archive:
+        with matrices.open_npz(path) as archive:
             names = [name for name in ("labels", "y") if name in archive]
             found = next((name for name in names if archive.declares(name)[0] == (n,)), None)
     elif data.place.suffix in formats.HDF5 and data.place.suffix != anndata.ENDING:
@@ -356,9 +356,9 @@ def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
 def _is_double(place: formats.Place) -> bool:
     """Whether the file declares points in double precision."""
     if place.suffix == ".npy":
-        return arrays.load_npy(place.path).dtype == np.float64
+        return matrices.load_npy(place.path).dtype == np.float64
     if place.suffix == ".npz":
-        with arrays.open_npz(place.path) as archive:
+        with matrices.open_npz(place.path) as archive:
             usual = [place.part] if place.part else ["points", "X", *archive]
             name = next((name for name in usual if name in archive), None)
             return name is not None and archive.declares(name)[1] == np.float64

@@ -30,7 +30,7 @@ from mustlink_io.formats.photographs import (
     save_stack,
 )
 from mustlink_io.hdf5.writing import atomic, check_output
-from mustlink_io.pictures.canvas import colours as of_labels
+from mustlink_io.pictures.images import colours as of_labels
 from mustlink_io.pictures.images import cut_out, outlined, slices
 
 PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"

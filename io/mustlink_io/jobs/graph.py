@@ -21,9 +21,9 @@ from mustlink.graph import DiskGraph
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
-from mustlink_io.formats.coordinates import columns_apart
-from mustlink_io.formats.names import NodeNames
 from mustlink_io.formats.photographs import load_image
+from mustlink_io.formats.points import columns_apart
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import PICTURES
 from mustlink_io.hdf5.graphs import stored_graph, write_rows
@@ -91,7 +91,7 @@ def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                 apart = columns_apart(asked.data, weights=asked.weights)
                 loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps, apart)
                 weights = _weights(asked, loaded.n_rows, loaded.names)
-            loaded.tell(recorder)
+            loaded.report(recorder)
             image = loaded.image
             if loaded.kind == "graph":
                 _refuse(asked, f"{loaded.place}: is a graph already")
@@ -136,7 +136,7 @@ def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
     return _told(result, recorder)
 
 
-def _stays_on_disk(data: formats.Data, memory: int | None, params: Mapping[str, Any]) -> bool:
+def _stays_on_disk(data: formats.InputData, memory: int | None, params: Mapping[str, Any]) -> bool:
     """Whether the graph of points would take more than the memory."""
     if data.kind != "points" or data.kept is not None:
         return False
@@ -172,7 +172,11 @@ def _refuse(asked: GraphJob, why: str) -> None:
 
 
 def _write_rows(
-    data: formats.Data, target: Path, params: Mapping[str, Any], recorder: Recorder, **search: Any
+    data: formats.InputData,
+    target: Path,
+    params: Mapping[str, Any],
+    recorder: Recorder,
+    **search: Any,
 ) -> dict[str, Any]:
     """Write the graph of points, its nodes in the order of cells; returns its health.
 

@@ -11,7 +11,7 @@ import numpy as np
 from mustlink.errors import InputError
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink_io import formats
-from mustlink_io.formats import arrays, coordinates, edges, frames, matrices, tables
+from mustlink_io.formats import edges, matrices, points, tables
 from mustlink_io.hdf5 import model_tree, result, schema, store
 from mustlink_io.hdf5.result import Result
 
@@ -37,7 +37,7 @@ def look_at_table(place: formats.Place) -> TableLook | None:
     if table is None or edges.is_edge_table(table.header):
         return None
     texts, rest = tables.split_names(table)
-    titles = coordinates.titles(table) or tuple(map(str, range(len(rest))))
+    titles = points.titles(table) or tuple(map(str, range(len(rest))))
     found = [_column(table, at, title) for at, title in zip(rest, titles, strict=True)]
     values = np.column_stack([numbers for _, numbers in found])
     gap = np.isnan(values)
@@ -56,9 +56,9 @@ def _table(place: formats.Place) -> tables.Table | None:
     if place.part:
         return None
     if place.suffix in (".parquet", ".csv"):
-        return frames.read_table(place.path)
+        return tables.read_table(place.path)
     if place.suffix == ".npy":
-        array = arrays.load_npy(place.path)
+        array = matrices.load_npy(place.path)
         if array.ndim == 2 and array.size and array.dtype.kind in "biuf":
             return tables.Table((), tuple(array.T))
     return None
@@ -67,9 +67,9 @@ def _table(place: formats.Place) -> tables.Table | None:
 def _column(table: tables.Table, at: int, title: str) -> tuple[dict[str, Any], Any]:
     """What is told of a column, and its numbers or those of its words."""
     cells = table.text(at)
-    numbers = coordinates.numbers_of(cells)
+    numbers = points.numbers_of(cells)
     kind = "number" if numbers is not None else "text"
-    values = coordinates.numbers_of(cells, as_codes=True) if numbers is None else numbers
+    values = points.numbers_of(cells, as_codes=True) if numbers is None else numbers
     assert values is not None
     known = values[~np.isnan(values)]
     told: dict[str, Any] = {"name": title, "type": kind, "missing": int(values.size - known.size)}
@@ -106,7 +106,7 @@ def describe(text: str) -> Contents:
     if place.suffix in formats.HDF5:
         return _describe_h5(place, *about)
     if place.suffix == ".npz":
-        with arrays.open_npz(place.path) as archive:
+        with matrices.open_npz(place.path) as archive:
             if matrices.is_sparse_npz(archive) and not place.part:
                 return Contents(*about, [_sparse_entry(archive, place)])
             return Contents(*about, [_entry(name, *archive.declares(name)) for name in archive])
@@ -130,7 +130,7 @@ def _describe_table(look: TableLook, name: str, size: int) -> Contents:
 def _names_entry(names: formats.NodeNames | None) -> list[dict[str, Any]]:
     if names is None:
         return []
-    told = {"meaning": f"of the nodes; the first is {names.told(0)}"}
+    told = {"meaning": f"of the nodes; the first is {names.shown(0)}"}
     return [_entry("names", (len(names),), "text") | told]
 
 
@@ -138,7 +138,7 @@ def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
     return {"path": store.text(name), "shape": list(shape), "type": str(dtype), "meaning": ""}
 
 
-def _sparse_entry(archive: arrays.Archive, place: formats.Place) -> dict[str, Any]:
+def _sparse_entry(archive: matrices.Archive, place: formats.Place) -> dict[str, Any]:
     found = matrices.sparse_from_npz(archive, str(place))
     meaning = "graph" if found.shape[0] == found.shape[1] else "sparse points"
     entry = _entry("matrix", found.shape, f"sparse {found.dtype}")

@@ -20,8 +20,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata
-from mustlink_io.formats.coordinates import columns_apart
-from mustlink_io.formats.data import Apart
+from mustlink_io.formats.points import Apart, columns_apart
 from mustlink_io.hdf5.file_names import FORMS
 from mustlink_io.jobs.diagnostics import command_line
 from mustlink_io.jobs.methods import Method, flag, steps_of
@@ -256,7 +255,9 @@ class Job(ABC):
         """Raise InputError where data that are a graph, in `where`, will not do."""
 
     @abstractmethod
-    def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
+    def read(
+        self, data: formats.InputData, labels: formats.Labels | None, recorder: Recorder
+    ) -> Any:
         """Read what else there is, checked against the data; raises InputError."""
 
     def parameters(self, side: Any) -> dict[str, Any]:

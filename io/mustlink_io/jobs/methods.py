@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mustlink.preprocessing.request import Preparation
 
 if TYPE_CHECKING:
-    from mustlink_io.formats.data import Want
+    from mustlink_io.formats.datasets import Want
 
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state", "graph_weights"}

@@ -23,8 +23,8 @@ from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices, networks
-from mustlink_io.formats.data import Apart
-from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.points import Apart
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.hdf5.store import FileNames, stored_names
@@ -304,7 +304,7 @@ def _has_rows(place: formats.Place) -> bool:
         return matrices.is_by_rows(file, name)
 
 
-def load(job: Any) -> formats.Data:
+def load(job: Any) -> formats.InputData:
     """The graph of a job, to be read by rows; raises InputError."""
     from mustlink_io.hdf5 import graphs
 
@@ -318,7 +318,7 @@ def load(job: Any) -> formats.Data:
     if names is not None and len(names) != graph.n_rows:
         raise InputError(f"{place.path}:/names: {len(names)} names of {graph.n_rows} nodes")
     looked_up = None if names is None else _looked_up(job, names, place)
-    found = formats.Data("graph", graph, place, names=looked_up, notes=tuple(notes))
+    found = formats.InputData("graph", graph, place, names=looked_up, notes=tuple(notes))
     return replace(found, stored_names=names)
 
 

@@ -26,7 +26,6 @@ from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
 from mustlink.space.division import Division
 from mustlink_io import formats
-from mustlink_io.formats import stream
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.graphs import RowSlices, row_slices
 from mustlink_io.hdf5.locks import locked
@@ -152,7 +151,7 @@ def check(job: Job, ranks: int) -> Fit:
     refuse(job)
     graph = graph_of(job, ranks)
     place, shape = formats.parse(job.data), (graph.n_nodes, graph.n_nodes)
-    data = formats.Data("graph", SimpleNamespace(shape=shape), place)
+    data = formats.InputData("graph", SimpleNamespace(shape=shape), place)
     labels = None if job.labels is None else labels_of(job.labels, data, None, job.data)
     side = job.read(data, labels, Recorder())
     if isinstance(job, ClusterJob):
@@ -309,7 +308,7 @@ def write(
     """Write the result, on rank 0: `outcome` and `content` of what was `fitted`."""
     path = formats.parse(job.data).path
     with recorder.stage("checksums") as advance:
-        digest = stream.sha256(path, advance)
+        digest = formats.sha256(path, advance)
     inputs = [Input(role="data", name=job.data, bytes=path.stat().st_size, sha256=digest)]
     outcome |= {
         "finished": now(),
@@ -327,7 +326,7 @@ def write(
 def _propagated(
     job: PropagateJob,
     graph: RowSlices,
-    data: formats.Data,
+    data: formats.InputData,
     labels: formats.Labels,
     side: Sides,
     estimator: Any,

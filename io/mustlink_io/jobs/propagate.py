@@ -125,7 +125,9 @@ class PropagateJob(Job):
         if self.graph is not None:
             raise InputError(f"{where}: is a graph already; leave out --graph {self.graph}")
 
-    def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Sides:
+    def read(
+        self, data: formats.InputData, labels: formats.Labels | None, recorder: Recorder
+    ) -> Sides:
         """Labels and the graph."""
         if data.kind == "graph":
             self.check_graph(data.place)

@@ -19,7 +19,8 @@ from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.persistence.model import state_of
 from mustlink_io import formats
-from mustlink_io.formats import anndata, stream
+from mustlink_io.formats import anndata
+from mustlink_io.formats.points import Advance
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.result import Input, Report, Result
@@ -52,7 +53,7 @@ _TOO_LITTLE = f"{HELD_OUT}: none, as "  # the time is up, or the memory
 
 
 def look(
-    labels: NDArray[np.int64] | None, estimator: Any, data: formats.Data, recorder: Recorder
+    labels: NDArray[np.int64] | None, estimator: Any, data: formats.InputData, recorder: Recorder
 ) -> dict[str, Any] | None:
     """What is found, for a report; None where there is nothing to compare, or no room or time."""
     from mustlink.advice.baseline import baseline
@@ -130,7 +131,7 @@ def _run(
         if job.sample_weight is not None:
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)
             weights = weights if data.kept is None else weights[data.kept]
-    data.tell(recorder)
+    data.report(recorder)
     for note in () if labels is None else labels.notes:
         recorder.note(note)
     inputs = _checksums(job, paths, recorder)
@@ -193,7 +194,7 @@ def _run(
     return result.told(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
 
 
-def _views(job: Job, data: formats.Data, inputs: Sequence[Input], source: str) -> list[Any]:
+def _views(job: Job, data: formats.InputData, inputs: Sequence[Input], source: str) -> list[Any]:
     """The other graphs of the nodes, with names by which results made from them are kept."""
     found = []
     for text, one in zip(job.views, inputs[-len(job.views) :], strict=True):
@@ -204,8 +205,8 @@ def _views(job: Job, data: formats.Data, inputs: Sequence[Input], source: str) -
 
 
 def _read(
-    job: Job, advance: stream.Advance, planned: Plan | None, executor: Executor | None
-) -> tuple[formats.Data, formats.Labels | None]:
+    job: Job, advance: Advance, planned: Plan | None, executor: Executor | None
+) -> tuple[formats.InputData, formats.Labels | None]:
     if planned is not None and planned.on_disk:
         data = on_disk.load(job)
     else:
@@ -249,7 +250,7 @@ def result_of(
 
 
 def _model(
-    job: Job, estimator: Any, data: formats.Data, inputs: Sequence[Input]
+    job: Job, estimator: Any, data: formats.InputData, inputs: Sequence[Input]
 ) -> dict[str, Any] | None:
     """By what the estimator can be made again, its points those of their file; None for nothing."""
     if job.no_model or job.target is not None or not isinstance(estimator.graph_, Graph):
@@ -266,7 +267,7 @@ def _write(job: Job, content: Mapping[str, Any], model: Any) -> list[str]:
     return anndata.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
 
 
-def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
+def _estimator(job: Job, data: formats.InputData, side: Any) -> Any:
     """The estimator with its parameters; a graph as data leaves no choice of neighbours."""
     import mustlink
 
@@ -309,7 +310,7 @@ def _checksums(job: Job, paths: Mapping[str, Path], recorder: Recorder) -> list[
     with recorder.stage("checksums") as advance:
         for role, path in paths.items():
             if path not in digests:
-                digests[path] = stream.sha256(path, advance)
+                digests[path] = formats.sha256(path, advance)
             size, digest = path.stat().st_size, digests[path]
             found.append(Input(role=role, name=job.inputs[role], bytes=size, sha256=digest))
     return found

@@ -15,7 +15,7 @@ from mustlink.core.labels import check_two_classes, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import EQUAL, SMOOTHED
 
@@ -169,7 +169,7 @@ _APART = ("row_labels", "column_labels", "sending_labels", "receiving_labels")
 
 
 def labels_of(
-    text: str, data: formats.Data, pixels: tuple[int, ...] | None = None, source: str = ""
+    text: str, data: formats.InputData, pixels: tuple[int, ...] | None = None, source: str = ""
 ) -> formats.Labels:
     """Labels of the nodes of the data, whose file is `source`, as `labels_beside` reads them."""
     return labels_beside(text, data.n_rows, data.names, data.sides, pixels, source)
@@ -220,7 +220,7 @@ def answers_apart(estimator: Any) -> Mapping[str, NDArray[Any]]:
     return {f"/{name}": np.asarray(getattr(estimator, f"{name}_")) for name in names}
 
 
-def load_graph(text: str, data: formats.Data) -> Any:
+def load_graph(text: str, data: formats.InputData) -> Any:
     """The engine's graph of the rows that are kept, in the data's order; raises InputError."""
     from mustlink.graph import Graph
 
@@ -244,7 +244,7 @@ def load_graph(text: str, data: formats.Data) -> Any:
     return Graph.from_affinity(whole)
 
 
-def _order(loaded: formats.Data, data: formats.Data) -> NDArray[np.int64] | None:
+def _order(loaded: formats.InputData, data: formats.InputData) -> NDArray[np.int64] | None:
     """Node of every row of the data, by name; None where the order is the same, or not named."""
     if loaded.names is None or data.names is None:
         return None
@@ -267,7 +267,7 @@ Floats = NDArray[np.float64]
 def load_believed(
     prior: str,
     belief: float | str | None,
-    data: formats.Data,
+    data: formats.InputData,
     labels: formats.Labels,
     source: str,
     recorder: Recorder,
@@ -288,7 +288,7 @@ def load_believed(
 def load_soft_labels(
     text: str,
     belief: float | str | None,
-    data: formats.Data,
+    data: formats.InputData,
     labels: formats.Labels | None,
     source: str,
     recorder: Recorder,
@@ -311,7 +311,7 @@ def _called(labels: formats.Labels) -> tuple[list[int], list[str]]:
     return classes, [str(one) if words is None else words[one] for one in classes]
 
 
-def _beliefs(belief: float | str, data: formats.Data, source: str) -> Floats:
+def _beliefs(belief: float | str, data: formats.InputData, source: str) -> Floats:
     if isinstance(belief, str):
         return formats.load_beliefs(belief, data.n_rows, data.names, source)
     return np.full(data.n_rows, belief)

@@ -14,9 +14,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink.preprocessing.survey import MissingValuesError
 from mustlink_io import formats
-from mustlink_io.formats import stream
-from mustlink_io.formats.coordinates import columns_apart
-from mustlink_io.formats.data import Apart
+from mustlink_io.formats.points import Advance, Apart, columns_apart
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -102,7 +100,7 @@ def suggest_for(
 
 
 def _with_views(
-    loaded: formats.Data, views: tuple[str, ...], known: Constraints | None, recorder: Recorder
+    loaded: formats.InputData, views: tuple[str, ...], known: Constraints | None, recorder: Recorder
 ) -> Any:
     """The affinity that a graph and the others of its nodes make together; of points these."""
     from mustlink.graph import Graph
@@ -119,8 +117,8 @@ def _with_views(
 
 
 def _load(
-    data: str, want: formats.Want | None, advance: stream.Advance, apart: tuple[Apart, ...]
-) -> tuple[formats.Data, Preparation]:
+    data: str, want: formats.Want | None, advance: Advance, apart: tuple[Apart, ...]
+) -> tuple[formats.InputData, Preparation]:
     """The data, and what must be done to all of its columns before they can be looked at."""
     steps = Preparation()
     while True:
@@ -138,14 +136,14 @@ def _load(
             steps = replace(steps, one_hot=few, drop=many)
 
 
-def _names_of_columns(loaded: formats.Data) -> tuple[str, ...]:
+def _names_of_columns(loaded: formats.InputData) -> tuple[str, ...]:
     """Of the columns as they are looked at: those of one word keep the name of all of them."""
     if loaded.fitted is None or not loaded.columns:
         return loaded.columns
     return tuple(loaded.columns[at] for at in loaded.fitted.sources)
 
 
-def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.Data) -> Preparation:
+def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputData) -> Preparation:
     """Both, with columns called as the file does: by names where these are no lists themselves."""
     sources = None if loaded.fitted is None else loaded.fitted.sources
 

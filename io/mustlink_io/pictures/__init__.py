@@ -3,7 +3,6 @@
 Figures are of their own, without pyplot, so that no global state changes.
 """
 
-from mustlink_io.pictures.canvas import COLOURS, as_svg, colours, require_matplotlib, save
 from mustlink_io.pictures.charts import (
     constraints_kept,
     dendrogram,
@@ -11,14 +10,16 @@ from mustlink_io.pictures.charts import (
     histogram,
     informative_columns,
     joint_range,
-    scaling,
     spectrum,
 )
 from mustlink_io.pictures.images import (
-    label_map,
+    COLOURS,
+    as_svg,
+    colours,
     overlay,
     painted,
-    photograph,
+    require_matplotlib,
+    save,
     segmentation,
     side_by_side,
 )
@@ -33,13 +34,10 @@ __all__ = [
     "histogram",
     "informative_columns",
     "joint_range",
-    "label_map",
     "overlay",
     "painted",
-    "photograph",
     "require_matplotlib",
     "save",
-    "scaling",
     "segmentation",
     "side_by_side",
     "spectrum",

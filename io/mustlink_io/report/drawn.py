@@ -68,14 +68,15 @@ def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Pict
         )
     kind = result.facts["kind"]
     size = f"{width:,} by {height:,} pixels"
+    tinted = pictures.overlay(shown, labels.reshape(height, width))
     return {
         "image": Picture(
-            pictures.photograph(shown),
+            pictures.side_by_side((shown,), ("",)),
             f"The image, {size}.",
             f"An image of {size} whose pixels were the nodes.",
         ),
         "segmentation": Picture(
-            pictures.label_map(labels.reshape(height, width), shown),
+            pictures.side_by_side((tinted,), ("",)),
             f"The {kind} of its pixels, over it.",
             f"The same image, tinted by the {len(result.facts[kind])} {kind} of its pixels, with "
             "white borders between them.",

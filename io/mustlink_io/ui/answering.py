@@ -16,7 +16,7 @@ import numpy as np
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.formats import questions
+from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
@@ -81,13 +81,13 @@ def ask(text: str, n: int, kind: str, strategy: str) -> str:
     asked = opened.session.questions(n, kind, strategy)
     named = opened.carried.names is not None
     if kind == "pairs":
-        sides = questions.PAIR
+        sides = label_files.PAIR
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
         lines = [[one for row in pair for one in (row, *opened.called(row))] for pair in asked]
-        return questions.written(header, lines)
-    header = [questions.ROW, *(["name"] if named else []), "now"]
+        return label_files.questions_text(header, lines)
+    header = [label_files.ROW, *(["name"] if named else []), "now"]
     lines = [[row, *opened.called(row), opened.now(row)] for row in asked.tolist()]
-    return questions.written(header, lines)
+    return label_files.questions_text(header, lines)
 
 
 def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     target = opened.path if output is None else Path(output)
     if target != opened.path:
         writing.check_output(target, (opened.path, path))
-    told = questions.load_answers(path, session.n)
+    told = label_files.load_answers(path, session.n)
     before = np.asarray(session.labels).copy()
     classes, choices = dict(opened.classes), session.choices
     called = {*classes, *choices.values(), *map(str, choices)}
@@ -142,14 +142,14 @@ def _named(given: Sequence[Answer], classes: Mapping[str, int]) -> set[str]:
 
 
 def _as_answer(
-    one: questions.Answered, opened: Opened, path: Path, classes: dict[str, int]
+    one: label_files.Answered, opened: Opened, path: Path, classes: dict[str, int]
 ) -> Answer:
     """A line as an answer; among classes with names what is none of them yet becomes one."""
     nodes, session = np.array(one.nodes, dtype=np.int64), opened.session
     if not one.answer:
         return Answer("unknown", nodes)
     if nodes.size == 2:
-        value = 1 if questions.together(one.answer, path, one.line) else -1
+        value = 1 if label_files.together(one.answer, path, one.line) else -1
         return session.checked(Answer("pair", np.sort(nodes), value))
     words = {name: number for number, name in opened.names.items() if name}
     if classes and one.answer not in words and not one.answer.lstrip("+-").isdigit():

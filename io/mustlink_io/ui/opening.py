@@ -13,7 +13,7 @@ import mustlink as ml
 from mustlink.core.observe import Observer
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats import arrays
+from mustlink_io.formats import matrices
 from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
@@ -155,7 +155,7 @@ def shown(text: str, n: int) -> Show:
             stored = ShownRows(place.path, place.part, found.shape, found.dtype)
             return of_array(stored, n, text)
     if place.suffix == ".npy":
-        return of_array(arrays.load_npy(place.path), n, text)
+        return of_array(matrices.load_npy(place.path), n, text)
     raise InputError(f"show: {text}; give a folder of pictures, FILE.h5:DATASET or a .npy")
 
 

@@ -1,0 +1,412 @@
+"""Points, by blocks of rows, and the columns of a table that are coordinates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink.preprocessing.fitted import Fitted, prepared
+from mustlink.preprocessing.request import Preparation, column_numbers
+from mustlink.preprocessing.survey import missing_error
+from mustlink_io.formats import tables
+from mustlink_io.formats.text import is_number
+from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5.file_names import parse
+
+BLOCK_BYTES = 32 * 2**20
+
+Advance = Callable[[float], None]
+Reopen = Callable[[bool], Any]  # whether rows are to be as the file has them
+# Points (m, d') as array or rows, how they were prepared, the rows of the file that these are.
+PreparedPoints = tuple[Any, Fitted | None, NDArray[np.int64] | None]
+
+
+def silent(fraction: float) -> None:
+    """Ignore progress."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A column, by its name in small letters, that is none of the points: `option` reads it."""
+
+    option: str
+    name: str
+
+
+@dataclass(frozen=True)
+class PointsSpec:
+    """How points are prepared, and from how many bytes on they are left on disk.
+
+    `apart` are columns of a table that are none of the points; `gaps` stay NaN where no step fills
+    them.
+    """
+
+    steps: Preparation
+    lazy_above: int | None = None
+    apart: tuple[Apart, ...] = ()
+    gaps: bool = False
+
+    def stays(self, shape: Sequence[int]) -> bool:
+        """Whether points of a shape are left on disk."""
+        return self.lazy_above is not None and 4 * math.prod(shape) > self.lazy_above
+
+
+def load_points(
+    source: Any,
+    spec: PointsSpec,
+    columns: Sequence[str],
+    where: str,
+    advance: Advance,
+    reopen: Reopen | None = None,
+) -> PreparedPoints:
+    """Read points and prepare them; raises InputError.
+
+    `reopen` opens rows that stay readable, where points may be left on disk.
+    """
+    check_points_shape(source, where)
+    steps = spec.steps
+    if steps.is_nothing:
+        if reopen is not None and spec.stays(source.shape):
+            check_points(source, where, advance, columns)
+            return reopen(False), None, None
+        size_checks.check_fits(4 * math.prod(source.shape), where)
+        return read_points(source, where, advance, columns, gaps=spec.gaps), None, None
+    # columns of categories become many: whether points stay on disk shows only afterwards
+    may_stay = spec.lazy_above is not None and (bool(steps.one_hot) or spec.stays(source.shape))
+    if reopen is not None and may_stay:
+        source = reopen(True)
+    rows = prepared(source, steps, columns, where=where, advance=lambda share: advance(share / 2))
+    if reopen is not None and may_stay and spec.stays(rows.shape):
+        return rows, rows.fitted, rows.kept
+    size_checks.check_fits(4 * math.prod(rows.shape), where)
+    found = np.empty(rows.shape, dtype=np.float32)
+    n, d = rows.shape
+    step = max(1, BLOCK_BYTES // (32 * max(d, int(rows.source.shape[1]))))
+    for a in range(0, n, step):
+        found[a : a + step] = rows[a : a + step]
+        advance(0.5 + 0.5 * min(1.0, (a + step) / n))
+    return found, rows.fitted, rows.kept
+
+
+def row_blocks(source: Any, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield (first row, rows) of a 2-d HDF5 dataset or array, whole storage chunks at a time."""
+    n, d = source.shape
+    rows = max(1, block_bytes // max(1, d * source.dtype.itemsize))
+    chunk = (getattr(source, "chunks", None) or (1,))[0]
+    rows = max(chunk, rows - rows % chunk)
+    for start in range(0, n, rows):
+        yield start, np.asarray(source[start : start + rows])
+
+
+def check_points_shape(source: Any, where: str) -> None:
+    """Raise InputError unless `source` declares a non-empty 2-d array of real numbers."""
+    if source.ndim != 2:
+        raise InputError(
+            f"{where}: {source.ndim} dimensions of shape {source.shape}; points are (n, d), one "
+            "row a point"
+        )
+    if 0 in source.shape:
+        raise InputError(f"{where}: shape {source.shape} holds no points")
+    if source.dtype.kind not in "fiub":
+        raise InputError(f"{where}: values of type {source.dtype}; points are real numbers")
+
+
+def read_points(
+    source: Any,
+    where: str,
+    advance: Advance = silent,
+    columns: Sequence[str] = (),
+    *,
+    gaps: bool = False,
+) -> NDArray[np.float32]:
+    """Read (n, d) points as float32, checking every value; `columns` are names, if there are some.
+
+    Raises InputError naming the first rows that hold NaN (unless `gaps` are allowed), Inf or a
+    number beyond float32. Needs the result and one block.
+    """
+    check_points_shape(source, where)
+    points = np.empty(source.shape, dtype=np.float32)
+    check_points(source, where, advance, columns, points, gaps=gaps)
+    return points
+
+
+def check_points(
+    source: Any,
+    where: str,
+    advance: Advance = silent,
+    names: Sequence[str] = (),
+    into: NDArray[np.float32] | None = None,
+    *,
+    gaps: bool = False,
+) -> None:
+    """Check (n, d) points as `read_points` does, and write them `into` an array, if there is one.
+
+    Needs one block; raises InputError.
+    """
+    bad: list[int] = []
+    n_bad = n_missing = 0
+    first, columns = (0, 0), np.zeros(source.shape[1], dtype=bool)
+    empty = ~columns
+    for start, block in row_blocks(source):
+        part = _single(block)
+        if into is not None:
+            into[start : start + len(block)] = part
+        fine = np.isfinite(part) | np.isnan(part) if gaps else np.isfinite(part)
+        wrong = np.flatnonzero(~fine.all(axis=1))
+        gap = np.isnan(part[wrong])
+        missing = wrong[gap.any(axis=1)]
+        if missing.size and not n_missing:
+            at = int(gap.any(axis=1).argmax())
+            first = (start + int(wrong[at]), int(gap[at].argmax()))
+        columns |= gap.any(axis=0)
+        empty &= gap.all(axis=0) & (wrong.size == len(block))
+        n_missing += missing.size
+        n_bad += wrong.size
+        bad.extend((wrong[: max(0, 5 - len(bad))] + start).tolist())
+        advance((start + len(block)) / source.shape[0])
+    if n_bad and n_bad == n_missing:
+        raise missing_error(where, n_missing, first, int(columns.sum()), empty, names)
+    if n_bad:
+        rows = ", ".join(str(row) for row in bad) + (" …" if n_bad > len(bad) else "")
+        noun = "row" if n_bad == 1 else "rows"
+        raise InputError(
+            f"{where}: {n_bad} {noun} with NaN, Inf or values beyond float32 ({noun} {rows}, "
+            "numbered from 0); remove or fill them"
+        )
+
+
+def _single(block: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return block.astype(np.float32, copy=False)
+
+
+class PointRows:
+    """Points (n, d) of an HDF5 dataset, read on access: `rows[a:b]` is float32 (b - a, d).
+
+    Checked before by `check_points`. The file stays open as long as this lives. Rows that are
+    still to be prepared are read as they are (`raw`).
+    """
+
+    dtype = np.dtype(np.float32)
+    ndim = 2
+
+    def __init__(self, path: Path, name: str, raw: bool = False) -> None:
+        self._arguments = Path(path).absolute(), name, raw
+        self._raw = raw
+        self._file = h5py.File(path, "r")
+        self._data = self._file[name]
+        self.shape: tuple[int, int] = self._data.shape
+        self.chunks = self._data.chunks  # read in step with them; and a sign of being on disk
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the file for itself."""
+        return PointRows, self._arguments
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        return np.asarray(self._data[rows]) if self._raw else _single(self._data[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(dtype or np.float32, copy=False)
+
+
+WEIGHT = ("weight", "weights", "count", "counts", "sample_weight")
+_TABLES = (".csv", ".tsv", ".parquet")
+
+
+def columns_apart(
+    data: str, labels: str | None = None, weights: str | None = None
+) -> tuple[Apart, ...]:
+    """Columns of the table `data` that labels or weights are read from."""
+    found = []
+    for option, text, usual in (("--labels", labels, tables.LABEL), ("--weights", weights, WEIGHT)):
+        if text is None or not is_own(text, data):
+            continue
+        place = parse(text)
+        if place.part is not None:
+            found.append(Apart(option, place.part.strip("/").lower()))
+        elif place.path.exists():
+            header = [word.lower() for word in tables.column_names(place.path)]
+            found += [Apart(option, name) for name in usual if name in header][:1]
+    return tuple(found)
+
+
+def is_own(text: str, data: str) -> bool:
+    """Whether a file is the table of the data itself."""
+    place = parse(text)
+    return place.suffix in _TABLES and place.path == parse(data).path
+
+
+def still_to_drop(steps: Preparation, apart: Sequence[Apart]) -> Preparation:
+    """Steps without dropping what is left out anyway."""
+    gone = {one.name for one in apart}
+    drop = tuple(word for word in steps.drop if str(word).strip().lower() not in gone)
+    return steps if len(drop) == len(steps.drop) else replace(steps, drop=drop)
+
+
+def without(
+    table: tables.Table, apart: Sequence[Apart], where: str
+) -> tuple[tables.Table, tuple[str, ...]]:
+    """The table without these columns, and a note for each; raises InputError."""
+    gone: dict[int, str] = {}
+    for one in apart:
+        at = tables.find_column(table.header, (one.name,))
+        if at is None:
+            shown, there = store.text(one.name)[:40], tables.listed(table)
+            raise InputError(f"{where}:{shown}: no such column; the table has {there}")
+        gone[at] = one.option
+    rest = [at for at in range(len(table.columns)) if at not in gone]
+    if not rest:
+        raise InputError(f"{where}: no columns beside that of {' and '.join(gone.values())}")
+    notes = tuple(
+        f"{where}: its column {store.text(table.header[at])[:40]!r} is that of {option} and no "
+        "coordinate"
+        for at, option in gone.items()
+    )
+    header = tuple(table.header[at] for at in rest) if table.header else ()
+    return tables.Table(header, tuple(table.columns[at] for at in rest)), notes
+
+
+_NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also whatever ends in _id
+_MISSING = frozenset({"", "NA", "N/A", "n/a", "<NA>", "nan", "NaN", "null", "NULL", "None", "?"})
+_TRUTH = frozenset({"true", "false"})
+_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
+_MOSTLY = 0.8  # of the cells that are numbers in a column in which words are slips
+_CLASSES = (*tables.LABEL, "classes", "target", "y")
+
+
+class TextColumnsError(InputError):
+    """Columns of text among coordinates that no step prepares.
+
+    `columns` are all of them: name or number, and how many different words it has.
+    """
+
+    def __init__(self, where: str, columns: Sequence[tuple[str | int, int]]) -> None:
+        self.columns = tuple(columns)
+        shown = store.text(str(columns[0][0]))[:40]
+        more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
+        super().__init__(
+            f"{where}: column {shown!r} is text, where coordinates are numbers"
+            f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
+            "1 by --one-hot, or call it `node` and put it first if it names the points"
+        )
+
+
+def points_of(
+    table: tables.Table,
+    where: str,
+    one_hot: Sequence[str | int] = (),
+    drop: Sequence[str | int] = (),
+) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+    """Return the columns of numbers as points (n, d), and names of their rows if it has some.
+
+    Text in the columns of `one_hot` (names or numbers) becomes 0, 1, … by the alphabet, and an
+    empty cell NaN, as is a word such as NA among numbers. Columns of true and false are 1 and 0.
+    Those of `drop` are 0, whatever is in them: they are still to be left out.
+    Raises TextColumnsError for any other text, InputError where most cells are numbers.
+    """
+    names, rest = tables.split_names(table)
+    codes, dropped = _numbered(table, one_hot), _numbered(table, drop)
+    for option, wanted in (("one_hot", one_hot), ("drop", drop)):
+        column_numbers(wanted, titles(table), len(rest), option)
+    columns, words = [], []
+    for place, at in enumerate(rest):
+        cells = table.text(at)
+        numbers = numbers_of(cells, as_codes=place in codes)
+        if place in dropped:
+            numbers = np.zeros(table.n_rows)
+        if numbers is None:
+            title = table.header[at] if table.header else place
+            _refuse_slip(table, at, title, where)
+            words.append((title, len(set(cells.tolist()) - _MISSING)))
+        else:
+            columns.append(numbers)
+    if words:
+        raise TextColumnsError(where, words)
+    return np.column_stack(columns), names
+
+
+def titles(table: tables.Table) -> tuple[str, ...]:
+    """What the header calls the coordinates; nothing without a header."""
+    return tuple(table.header[at] for at in tables.split_names(table)[1]) if table.header else ()
+
+
+def _numbered(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
+    """The numbers of coordinates that are named; names of none of them are left out here."""
+    names = titles(table)
+    texts = [str(word) for word in wanted]
+    numbers = {int(text) for text in texts if text.isdecimal() and text not in names}
+    return numbers | {names.index(text) for text in texts if text in names}
+
+
+def numbers_of(cells: NDArray[Any], as_codes: bool = False) -> NDArray[np.float64] | None:
+    """A column as numbers, text as its words are numbered, else None for text."""
+    if cells.dtype.kind != "O":
+        return np.asarray(cells, dtype=np.float64)
+    missing = np.array([word in _MISSING for word in cells])
+    found = np.full(cells.size, np.nan)
+    if as_codes:
+        found[~missing] = np.unique(cells[~missing].astype(str), return_inverse=True)[1]
+        return found
+    words = {word.lower() for word in cells[~missing]}
+    if words and words <= _TRUTH:
+        found[~missing] = [word.lower() == "true" for word in cells[~missing]]
+        return found
+    try:
+        found[~missing] = [float(word) for word in cells[~missing]]
+    except ValueError:
+        return None
+    return found
+
+
+def _refuse_slip(table: tables.Table, at: int, title: str | int, where: str) -> None:
+    """Raise InputError that names the first word of a column of numbers, some with commas."""
+    filled = [(row, str(word)) for row, word in enumerate(table.text(at)) if word not in _MISSING]
+    wrong = [(row, word) for row, word in filled if not is_number(word)]
+    commas = sum(bool(_COMMA.fullmatch(word)) for _, word in wrong)
+    numbers = len(filled) - len(wrong)
+    if numbers + commas < _MOSTLY * len(filled):
+        return
+    row, word = wrong[0]
+    more = f" (so are {len(wrong) - 1} more)" if wrong[1:] else ""
+    cure = "write numbers with a point and no other mark" if commas else "correct or empty it"
+    after = " below the header" if table.header else ""
+    raise InputError(
+        f"{where}: {store.text(word)[:40]!r} in row {row}, counted from 0{after}, column "
+        f"{store.text(str(title))[:40]!r} is no number{more}, while {numbers:,} other cells are; "
+        f"{cure}, or name the column in --drop or --one-hot"
+    )
+
+
+def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) -> tuple[str, ...]:
+    """Return a warning for every coordinate whose header says that it numbers or labels the rows.
+
+    A column `y` beside a column `x` is a coordinate.
+    """
+    dropped = _numbered(table, drop)
+    rest = [at for place, at in enumerate(tables.split_names(table)[1]) if place not in dropped]
+    names = [name.strip().lower() for name in table.header]
+    found = []
+    for at in rest if names else ():
+        what = None
+        if names[at] in _CLASSES and not (names[at] == "y" and "x" in names):
+            what = "classes belong to --labels: leave it out of the points by --drop"
+        elif (names[at] in _NUMBERS_OF_ROWS or names[at].endswith("_id")) and not table.is_text(at):
+            column = table.text(at)
+            if (column == np.rint(column)).all() and len(np.unique(column)) == len(column):
+                what = (
+                    "if it names the points call it `node` and put it first, else leave it out by "
+                    "--drop"
+                )
+        if what is not None:
+            shown = store.text(table.header[at])[:40]
+            found.append(f"{where}: its column {shown!r} is taken as a coordinate; {what}")
+    return tuple(found)
