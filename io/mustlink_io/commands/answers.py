@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_count
+from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, clusters
 from mustlink_io.terminal.console import emit, facts, show_notes, sizes_line, stdout_console, title
 from mustlink_io.terminal.progress import observing
 
@@ -102,13 +102,9 @@ def show(outcome: Mapping[str, Any]) -> None:
 @click.option(
     "--strokes", help="Of a picture: PNG that strokes are kept in; default DATA-strokes.png."
 )
-@click.option(
-    "-k",
-    "n_clusters",
-    metavar="K|auto",
-    callback=cluster_count,
+@clusters(
+    "Clusters of data that are no result yet; auto, the default: as many as they show.",
     default="auto",
-    help="Clusters of data that are no result yet; auto, the default: as many as they show.",
 )
 @click.option("--labels", help="Labels of some nodes of such data, -1 for unknown.")
 @click.option("--map", "map_of", help="Two coordinates for every row; default: found from the fit.")

@@ -21,7 +21,8 @@ from mustlink_io.commands.options import (
     PREPARING,
     WEIGHTS,
     FitCommand,
-    cluster_count,
+    clusters,
+    file_option,
     method_help,
     output_of,
     program_began,
@@ -63,14 +64,10 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     short_help="Points or a graph to clusters.",
 )
 @click.argument("data")
-@click.option(
-    "-k",
-    "n_clusters",
-    metavar="K|auto",
-    callback=cluster_count,
-    required=True,
-    help="Number of clusters; auto: classes of the labels, else counted on the graph, which disim "
+@clusters(
+    "Number of clusters; auto: classes of the labels, else counted on the graph, which disim "
     "cannot.",
+    required=True,
 )
 @click.option(
     "-m",
@@ -88,9 +85,8 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help="Pairs: .csv or .parquet with header i,j,belief, or H5:GROUP. Or a second graph: "
     ".graphml, .metis, .npz, .mtx, H5:GROUP, an edge list (.edges, .txt, .tsv, .csv).",
 )
-@click.option(
+@file_option(
     "--soft-labels",
-    metavar="FILE[:DATASET]",
     help="Shares of the classes in every node, as a classifier gives them: n rows, a column for "
     "each class in their order, or called as they are, as --prior of propagate has them.",
 )
@@ -150,10 +146,9 @@ def cluster(**given: Any) -> int:
     short_help="Labels of a few nodes to a class of every node.",
 )
 @click.argument("data")
-@click.option(
+@file_option(
     "--labels",
     required=True,
-    metavar="FILE[:DATASET]",
     help="Known labels, -1 unknown: HDF5, .npy, .npz, .csv, .txt; of a picture strokes as .png.",
 )
 @click.option(
@@ -167,14 +162,12 @@ def cluster(**given: Any) -> int:
     "picture's.",
 )
 @several(*INTO)
-@click.option(
+@file_option(
     "--graph",
-    metavar="FILE[:DATASET]",
     help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
 )
-@click.option(
+@file_option(
     "--prior",
-    metavar="FILE[:DATASET]",
     help="What something else says of every node, such as a classifier: n rows of chances, a "
     "column for each class in their order, or called as they are in a table, .h5 or .h5ad "
     "(/prior, or /label_distributions of an earlier answer).",
@@ -354,15 +347,7 @@ def _of_both(own: list[click.Parameter]) -> list[click.Parameter]:
     help="What to plan.",
 )
 @click.option("-m", "method", help="As of the command; default as there.")
-@click.option(
-    "-k",
-    "n_clusters",
-    metavar="K|auto",
-    callback=cluster_count,
-    default="10",
-    show_default=True,
-    help="Clusters, or auto: planned as 20.",
-)
+@clusters("Clusters, or auto: planned as 20.", default="10", show_default=True)
 @click.option("--labels", help="Known labels, as of the command.")
 @click.option("--prior", metavar="FILE[:DATASET]|laplacian|affinity", help="As of the command.")
 @JSON

@@ -33,7 +33,7 @@ def _duration(context: click.Context, parameter: click.Parameter, value: Any) ->
     return None if value is None else parse_duration(value)
 
 
-def cluster_count(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
+def _cluster_count(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
     """A number of clusters, or auto."""
     if value == "auto":
         return value
@@ -97,6 +97,17 @@ def _weights_file(context: click.Context, parameter: click.Parameter, value: Any
 
         refuse_kernel(value)
     return value
+
+
+def clusters(help: str, **how: Any) -> Any:
+    """The option of the number of clusters, or auto."""
+    how = {"metavar": "K|auto", "callback": _cluster_count, "help": help, **how}
+    return click.option("-k", "n_clusters", **how)
+
+
+def file_option(flag: str, *name: str, help: str, **how: Any) -> Any:
+    """An option that names a file, or a dataset in it."""
+    return click.option(flag, *name, help=help, **{"metavar": "FILE[:DATASET]", **how})
 
 
 def several(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -166,18 +177,16 @@ AS = click.option(
     "its entries (column j of n rows is node n + j; labels may be of one side alone). Of an edge "
     "list: first and second ends. Default: square sparse is a graph, else points.",
 )
-VIEW = click.option(
+VIEW = file_option(
     "--view",
     "views",
     multiple=True,
-    metavar="FILE[:DATASET]",
     help="Another graph of the same nodes, in the same order, as mustlink graph makes of another "
     "table; may be repeated. Their sum is taken, each divided by its volume.",
 )
-WEIGHTS = click.option(
+WEIGHTS = file_option(
     "--weights",
     "sample_weight",
-    metavar="FILE[:DATASET]",
     callback=_weights_file,
     help="How often every row counts, a number >= 0 each: HDF5, .npy, .csv[:COLUMN] (the column "
     "may be one of DATA, which then is no coordinate).",
