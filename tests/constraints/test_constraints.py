@@ -294,7 +294,7 @@ def test_both_signs_for_one_pair():
     (found,) = c.contradictions()
     assert found.reason == "both signs"
     assert (found.pair, found.rows) == ((2, 4), (2, 1))
-    with pytest.raises(InputError, match=r"\(2, 4\) is must-link in row 2, cannot-link in 1"):
+    with pytest.raises(InputError, match=r"\(2, 4\) is must-link in row 2, cannot-link in row 1"):
         c.check(strict=True)
 
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mustlink
+from mustlink.context.fit_plan import Plan, PlannedStage
 from mustlink.errors import InputError
 from mustlink_io.batch import children
 from mustlink_io.batch import run as batch_run
@@ -28,7 +29,6 @@ from mustlink_io.commands import batch as batch_command
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.locks import lock_file, locked
-from mustlink_io.jobs.planning import Plan, StagePlan
 
 ROOT = Path(__file__).parents[2]
 
@@ -340,7 +340,7 @@ def plans(monkeypatch, peaks):
 
 
 def planned(peak, least):
-    return Plan((StagePlan("all", peak, 2.0),), (), None, least)
+    return Plan((PlannedStage("all", peak, 2.0),), (), None, least)
 
 
 MANY = """

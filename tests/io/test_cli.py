@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import mustlink as ml
+from mustlink.context.fit_plan import Plan, PlannedStage
 from mustlink_io import formats
 from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store, writing
-from mustlink_io.jobs import planning as plans
-from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
+from mustlink_io.jobs.methods import METHODS, PROPAGATORS, flag
+from mustlink_io.jobs.planning import beyond
 from mustlink_io.terminal import console, progress
 
 ROOT = Path(__file__).parents[2]
@@ -205,7 +206,7 @@ def test_contradictions_are_told_or_refused(mustlink, tmp_path):
 
 def test_contradictions_are_told_by_name(mustlink, tmp_path):
     line = f"cluster named.csv -k 3 --constraints named_pairs.csv -o {tmp_path}/o.h5"
-    both = r"pair \(n0, n1\) is must-link on line 2, cannot-link on line 6"
+    both = r"pair \(n0, n1\) is must-link in line 2, cannot-link in line 6"
     chain = r"cannot-link \(n2, n4\) of line 7 lies in a group of 3 must-linked nodes by n2 - n3"
     for more, code in (("", 0), (" --strict", 2)):
         found, _, err = mustlink(line + more)
@@ -354,7 +355,10 @@ BAD = {
     "no such command": ("frobnicate", "No such command 'frobnicate'"),
     "method without side": ("cluster points.h5 -k 3 -m ncut --labels few.txt -o {out}", "-m csp"),
     "option of another": ("cluster points.h5 -k 3 --beta 0.5 -o {out}", "--beta: no option of"),
-    "beta is a word": ("cluster points.h5 -k 3 --beta big -o {out}", "neither a number nor auto"),
+    "beta is a word": (
+        "cluster points.h5 -k 3 -m csp --beta big -o {out}",
+        "--beta: 'big' is unknown; choose auto",
+    ),
     "memory is a word": ("cluster points.h5 -k 3 --memory much -o {out}", "is not a size"),
     "memory too small": ("cluster points.h5 -k 3 --memory 1MB -o {out}", "at least"),
     "neighbours": ("cluster points.h5 -k 3 --neighbors 0 -o {out}", "--neighbors: 0 given"),
@@ -497,7 +501,7 @@ def test_every_option_is_a_parameter_of_its_estimator():
         if not hasattr(engine, method.estimator):
             continue
         parameters = getattr(engine, method.estimator)().get_params()
-        taken = COMMON_OPTIONS | method.options
+        taken = method.options
         assert {flag(name) for name in taken} <= known
         renamed = {"class_shares"} if "class_mass" in taken else set()
         assert taken - renamed <= set(parameters)
@@ -509,7 +513,7 @@ def test_help_and_version_import_nothing_heavy():
     code = """
 import sys
 from mustlink_io.commands.cli import run
-run(["cluster", "--help"]); run(["--version"])
+run(["--help"]); run(["graph", "--help"]); run(["--version"])
 heavy = {"numpy", "scipy", "h5py", "numba", "rich", "matplotlib", "sklearn"} & set(sys.modules)
 sys.exit(" ".join(sorted(heavy)) or 0)
 """
@@ -763,13 +767,13 @@ def test_what_is_no_duration_names_its_option(mustlink, tmp_path):
 
 def test_a_limit_that_cannot_hold_is_told_before_anything_runs():
     def plan(graph, rest):
-        stages = [plans.StagePlan("kNN graph", 0, graph), plans.StagePlan("rest", 0, rest)]
-        return plans.Plan(tuple(stages), (), None, 0)
+        stages = [PlannedStage("kNN graph", 0, graph), PlannedStage("rest", 0, rest)]
+        return Plan(tuple(stages), (), None, 0)
 
-    assert plans.beyond(plan(4.0, 10.0), 20.0) == []
-    (coarser,) = plans.beyond(plan(45.0, 10.0), 20.0)
+    assert beyond(plan(4.0, 10.0), 20.0) == []
+    (coarser,) = beyond(plan(45.0, 10.0), 20.0)
     assert coarser == "--time 20 s: the graph alone takes about 45 s; a coarser search is used"
-    (longer,) = plans.beyond(plan(5.0, 40.0), 20.0)
+    (longer,) = beyond(plan(5.0, 40.0), 20.0)
     assert "about 45 s would be needed" in longer
 
 

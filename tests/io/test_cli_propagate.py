@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -14,7 +13,7 @@ from mustlink_io import formats
 from mustlink_io.commands.fits import propagate
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store, writing
-from mustlink_io.jobs.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
+from mustlink_io.jobs.methods import METHODS, PROPAGATORS, flag
 
 N, K = 120, 3
 TRUTH = np.repeat(np.arange(K), N // K)
@@ -292,7 +291,7 @@ BAD = {
     "unknown option": ("points.h5 --labels few.txt --beta 1", "No such option"),
     "unknown method": ("points.h5 --labels few.txt -m csp", "'csp' is not one of"),
     "alpha too large": ("points.h5 --labels few.txt -m llgc --alpha 1", "alpha: 1.0 given"),
-    "unknown variant": ("points.h5 --labels few.txt -m gwem --variant x", "variant: 'x' is unk"),
+    "unknown variant": ("points.h5 --labels few.txt -m gwem --variant x", "'x' is not one of 'em'"),
     "no steps": ("points.h5 --labels few.txt -m gwem --steps 0", "--steps"),
     "shares are words": (
         "points.h5 --labels few.txt -m gfhf --class-shares a,b,c",
@@ -378,20 +377,13 @@ def test_an_older_output_is_replaced_whole_or_kept(mustlink, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_method_that_the_engine_lacks(mustlink, tmp_path, monkeypatch):
-    monkeypatch.setitem(PROPAGATORS, "llgc", replace(PROPAGATORS["llgc"], estimator="Tomorrow"))
-    code, _, err = mustlink(f"propagate points.h5 --labels few.txt -m llgc -o {tmp_path}/o.h5")
-    assert code == 2
-    assert "-m llgc: not in this version" in err
-
-
 @pytest.mark.parametrize("name", PRESENT)
 def test_every_option_is_a_parameter_of_its_estimator(name):
     method = PROPAGATORS[name]
     estimator = getattr(engine, method.estimator)
     parameters = set(estimator().get_params())
     renamed = {"class_shares"}
-    taken = PROPAGATION_OPTIONS | method.options
+    taken = method.options
     known = {word for option in propagate.params for word in option.opts}
     assert {flag(option) for option in taken} <= known
     assert taken - renamed <= parameters
@@ -400,7 +392,6 @@ def test_every_option_is_a_parameter_of_its_estimator(name):
     signed = set() if estimator()._are_masses() else {"class_mass"}
     assert parameters - taken - apart - unused - signed == set()
     assert ("class_mass" in method.options) == estimator()._are_masses()
-    assert ("points" in method.needs) == estimator._needs_points
 
 
 @needs_csc

@@ -7,11 +7,13 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.context.method_cost import SPREAD_DENSE_BELOW, sample_bytes
+from mustlink.context.fit_plan import HELD_OUT
+from mustlink.context.method_cost import sample_bytes
+from mustlink.context.rates import SPREAD_DENSE_BELOW, spreading_seconds
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.jobs import planning, run
+from mustlink_io.jobs import run
 
 K = 3
 
@@ -34,7 +36,7 @@ def test_what_there_is_room_and_time_for_is_told(fitted):
     recorder = Recorder()
     recorder.keep_within(10**12)
     assert look(fitted, recorder)["held_out"] == 30
-    assert [stage.name for stage in recorder.stages] == [planning.HELD_OUT]
+    assert [stage.name for stage in recorder.stages] == [HELD_OUT]
 
 
 def test_without_memory_it_is_left_out_with_a_note(fitted):
@@ -62,11 +64,9 @@ def test_a_plan_has_it_where_labels_are_given_and_it_fits(fitted, tmp_path, monk
         return {one["name"]: one for one in json.loads(capsys.readouterr().out)["stages"]}
 
     there = stages("6000x5 -k 6 -m srcp --labels few.csv")
-    assert there[planning.HELD_OUT]["seconds"] > there["constraint propagation"]["seconds"]
-    assert planning.HELD_OUT not in stages("6000x5 -k 6 -m ncut")
-    assert planning.HELD_OUT not in stages(
-        "100000x8000 -k 200 -m csp --labels few.csv --memory 1.8GB"
-    )
+    assert there[HELD_OUT]["seconds"] > there["constraint propagation"]["seconds"]
+    assert HELD_OUT not in stages("6000x5 -k 6 -m ncut")
+    assert HELD_OUT not in stages("100000x8000 -k 200 -m csp --labels few.csv --memory 1.8GB")
 
 
 def test_dense_matrices_of_the_sample_are_counted():
@@ -74,4 +74,4 @@ def test_dense_matrices_of_the_sample_are_counted():
     assert SPREAD_DENSE_BELOW > 1500
     squares = sample_bytes(6000, 5, K, cost) - sample_bytes(6000, 5, K, ml.CSP(n_clusters=K).cost())
     assert squares >= 4 * 8 * 1500**2
-    assert planning.spreading_seconds(1999) > planning.spreading_seconds(3000)
+    assert spreading_seconds(1999) > spreading_seconds(3000)

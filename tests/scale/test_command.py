@@ -86,12 +86,12 @@ def test_constraints_on_ranks(data, method):
         ("cluster points.h5 -k 3 -m csp", "give --labels or --constraints"),
         (
             "cluster points.h5 -k 3 -m csp --labels few.npy --subspace exact",
-            "--subspace: 'exact' does not run on ranks",
+            "--subspace exact: does not run on ranks",
         ),
         ("cluster points.h5 -k 3 -m csp --labels few.npy", "few.npy"),
         (
             "cluster points.h5 -k 3 -m ap --labels few.csv --prior affinity",
-            "'affinity' does not run on ranks",
+            "--prior affinity: does not run on ranks",
         ),
         ("cluster points.h5 -k 3 -m sskk --labels few.csv", "-m sskk: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --memory 1GB", "--memory: does not run on ranks"),
@@ -101,7 +101,7 @@ def test_constraints_on_ranks(data, method):
         ("propagate points.h5 --labels ok.npy -m gwem", "-m gwem: does not run on ranks"),
         ("propagate points.h5 --labels ok.npy -m llgc --refine", "refine: does not run on ranks"),
         ("propagate points.h5 --labels ok.npy --memory 1GB", "--memory: does not run on ranks"),
-        ("propagate points.h5 --labels ok.npy --metric cosine", "--metric: does not run on ranks"),
+        ("propagate points.h5 --labels ok.npy --metric cosine", "--metric cosine: does not run"),
         ("propagate points.h5 --labels ok.npy --workers 2", "leave out --workers"),
         ("propagate points.h5 --labels none.npy", "none.npy"),
         ("cluster points.h5:labels -k 3 -m ncut", "no graph by rows"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -38,17 +39,22 @@ class Contradiction:
 
     def __str__(self) -> str:
         """One clause naming the pair and why it cannot hold."""
-        named = f"({self.pair[0]}, {self.pair[1]})"
+        return self.told(lambda row: f"row {row}", str)
+
+    def told(self, row: Callable[[int], str], node: Callable[[int], str]) -> str:
+        """The same with other words for a row and for a node."""
+        named = f"({node(self.pair[0])}, {node(self.pair[1])})"
+        lines = [row(one) for one in self.rows]
         if self.reason == "both signs":
-            return f"pair {named} is must-link in row {self.rows[0]}, cannot-link in {self.rows[1]}"
+            return f"pair {named} is must-link in {lines[0]}, cannot-link in {lines[1]}"
         if self.reason == "between classes":
-            return f"must-link {named} of row {self.rows[0]} joins two classes"
-        chain = [str(node) for node in self.path]
+            return f"must-link {named} of {lines[0]} joins two classes"
+        chain = [node(one) for one in self.path]
         if len(chain) > 6:
             chain = [*chain[:3], "…", *chain[-2:]]
-        by = f" by {'-'.join(chain)}" if chain else ""
+        by = f" by {' - '.join(chain)}" if chain else ""
         group = f"a group of {self.n_nodes} must-linked nodes"
-        return f"cannot-link {named} of row {self.rows[0]} lies in {group}{by}"
+        return f"cannot-link {named} of {lines[0]} lies in {group}{by}"
 
 
 def close(

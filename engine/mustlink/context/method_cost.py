@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC, knn_plan, stored_knn_plan
-from mustlink.context.rates import width_of
+from mustlink.context.rates import SPREAD_DENSE_BELOW, duration, spreading_seconds, width_of
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
@@ -23,7 +23,6 @@ RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, 
 TOGETHER, _NARROW = 32, 4  # equations solved at a time: as a rule, and where memory is short
 ELIMINATED = 4_000  # nodes up to which equations may be solved by exact elimination
 MOST_COUNTED = 20  # clusters: n_clusters="auto" counts up to so many in graphs of points
-SPREAD_DENSE_BELOW = 2000  # nodes: below, LAPACK spreads constraints in a few seconds, exactly
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 _EQUAL = 0.5  # share of rows that differ, below which weights are far apart
@@ -192,6 +191,13 @@ class Cost:
                 break
             found = replace(found, together=found.together // 2)
         return found
+
+    def fitted(self, size: Size, memory: int | None, *, single: bool) -> Cost:
+        """The same with as many vectors, or equations at a time, as fit."""
+        if memory is None or self.least == self.columns:
+            return self.within(size, memory, single=single)
+        fewer = max(self.most_columns(size, memory, single=single), self.least)
+        return replace(self, columns=min(fewer, self.columns))
 
     def wants_single(self, size: Size, memory: int | None) -> bool:
         """Whether what is held in double precision would not fit."""
@@ -413,6 +419,8 @@ _POINTS, _EACH, _MOST = 1500, 30, 6000  # of the sample: at least, for a class, 
 _LIBRARIES = 40 * 10**6  # bytes of scikit-learn's classifiers
 _COPIES, _SQUARES = 3, 6  # of the sample's points, and of a dense matrix on it, held at a time
 _SAMPLE_BLOCKS = 15  # of a number for every class
+_RIVALS, _FITS = 0.3, 3  # seconds of what knows no graph, and fits of the method
+_SAMPLE_WEIGHTS = 19  # stored for a point of the sample
 _PAIR, _PAIRS = 12, 110 << 20  # bytes of a pair that is compared, and of all at once at most
 
 
@@ -427,6 +435,14 @@ def sample_bytes(n: int, d: int, classes: int, cost: Cost) -> int:
     dense = _SQUARES * m**2 if cost.spreads and m <= SPREAD_DENSE_BELOW else 0
     neighbours = min(_PAIR * m**2, _PAIRS)
     return _LIBRARIES + neighbours + 8 * (_COPIES * m * d + _SAMPLE_BLOCKS * m * classes + dense)
+
+
+def held_out_seconds(n: int, classes: int, cost: Cost) -> float:
+    """Seconds of all fits to the sample of n points with labels held out, and of their rivals."""
+    m = sample_rows(n, classes)
+    one = duration("fit of a sample", m) + (spreading_seconds(m) if cost.spreads else 0.0)
+    one += duration("steps", _SAMPLE_WEIGHTS * m * classes * (cost.most_steps or 0))
+    return _RIVALS + _FITS * one
 
 
 # ------------------------------------------------------------------------ where a fit runs

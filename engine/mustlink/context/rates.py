@@ -47,6 +47,8 @@ _PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair o
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
 _RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
+_SPREAD_BEGINS = 2.5  # seconds of a graph too small to count
+SPREAD_DENSE_BELOW = 2000  # nodes: below, LAPACK spreads constraints in a few seconds, exactly
 _SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
 
 
@@ -144,6 +146,13 @@ def rival_seconds(size: GraphSize, columns: int) -> float:
 def search_seconds(n: int, k: int) -> float:
     """The search for k neighbours of each of n points, whatever their dimension."""
     return _SEARCH * n * math.log10(max(n, 10)) * k / 15
+
+
+def spreading_seconds(n: int) -> float:
+    """Constraints that spread over a graph of n nodes."""
+    if n <= SPREAD_DENSE_BELOW:
+        return duration("dense spread", n**3)
+    return _SPREAD_BEGINS + duration("spread", n)
 
 
 def measured_speed() -> float:

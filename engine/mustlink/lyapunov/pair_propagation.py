@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import SPREAD_DENSE_BELOW, region_bytes
+from mustlink.context.method_cost import region_bytes
+from mustlink.context.rates import SPREAD_DENSE_BELOW
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence
 from mustlink.core.stopping import TIME_LIMIT

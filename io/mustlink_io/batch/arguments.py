@@ -164,7 +164,7 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
         return "prior" in method.takes and "prior" in values
     name = str(known[key].name)
     own = {name for one in kind.methods.values() for name in one.options}
-    return name not in own or name in kind.common | method.options
+    return name not in own or name in method.options
 
 
 def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from mustlink.context.fit_plan import Plan
 from mustlink.context.rates import measured_speed
 from mustlink.core.process_memory import cores, size_text
 from mustlink.errors import InputError
@@ -31,7 +32,7 @@ from mustlink_io.batch.state import (
     standing,
     version,
 )
-from mustlink_io.jobs.planning import Plan, plan_job
+from mustlink_io.jobs.planning import plan_job
 from mustlink_io.terminal.console import clock, size
 
 MARGIN = 1.2  # of an estimate: what it may be off by

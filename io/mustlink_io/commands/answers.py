@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_count
+from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, clusters
 from mustlink_io.terminal.console import emit, facts, show_notes, sizes_line, stdout_console, title
 from mustlink_io.terminal.progress import observing
 
@@ -56,8 +56,8 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
         click.echo(text, nl=False)
         return
     Path(output).write_text(text, encoding="utf-8")
-    asked = text.count("\n") - 1
-    click.echo(f"{asked} question{'' if asked == 1 else 's'} in {output}")
+    n_questions = text.count("\n") - 1
+    click.echo(f"{n_questions} question{'' if n_questions == 1 else 's'} in {output}")
 
 
 @click.command(short_help="A result with the answers to such questions.")
@@ -82,19 +82,19 @@ def answer(result: str, answers: str, output: str | None, as_json: bool) -> None
     emit(compute(result, answers, output), as_json, show)
 
 
-def show(told: Mapping[str, Any]) -> None:
+def show(outcome: Mapping[str, Any]) -> None:
     """Print what followed."""
     console = stdout_console()
-    title(console, f"{told['output']} written")
+    title(console, f"{outcome['output']} written")
     rows = [
-        ("answers", f"{told['answers']} counted, {told['unknown']} not known"),
-        *([("new classes", ", ".join(told["new_classes"]))] if told["new_classes"] else []),
-        ("moved", f"{told['moved']:.2%} of the rows"),
-        ("sizes", sizes_line(told["sizes"])),
-        ("go on?", told["advice"]),
+        ("answers", f"{outcome['answers']} counted, {outcome['unknown']} not known"),
+        *([("new classes", ", ".join(outcome["new_classes"]))] if outcome["new_classes"] else []),
+        ("moved", f"{outcome['moved']:.2%} of the rows"),
+        ("sizes", sizes_line(outcome["sizes"])),
+        ("go on?", outcome["advice"]),
     ]
     facts(console, rows)
-    show_notes(console, [], told["warnings"])
+    show_notes(console, [], outcome["warnings"])
 
 
 @click.command(short_help="A local page: paint, label, answer, and see what follows.")
@@ -102,13 +102,9 @@ def show(told: Mapping[str, Any]) -> None:
 @click.option(
     "--strokes", help="Of a picture: PNG that strokes are kept in; default DATA-strokes.png."
 )
-@click.option(
-    "-k",
-    "n_clusters",
-    metavar="K|auto",
-    callback=cluster_count,
+@clusters(
+    "Clusters of data that are no result yet; auto, the default: as many as they show.",
     default="auto",
-    help="Clusters of data that are no result yet; auto, the default: as many as they show.",
 )
 @click.option("--labels", help="Labels of some nodes of such data, -1 for unknown.")
 @click.option("--map", "map_of", help="Two coordinates for every row; default: found from the fit.")

@@ -125,14 +125,14 @@ def batch(
         rows = [row(item, folder) for item in running.items]
         if summary:
             write(summary, rows)
-    told = {
+    outcome = {
         "file": str(where.file),
         "state": str(folder.folder),
         "counts": dict(Counter(item.phase for item in running.items)),
         "ended_before": before,
         "jobs": rows,
     }
-    emit(told, as_json, show)
+    emit(outcome, as_json, show)
     if running.stopped_by is not None:
         context.exit(128 + running.stopped_by)
     context.exit(0 if all(item.phase == "done" for item in running.items) else SOME_FAILED)
@@ -208,21 +208,17 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
         rows.append({**found, "memory": planned.share, "error": planned.refused})
 
     def show(result: Any) -> None:
+        kinds = ("job", "command", "method", "data", "output")
         cells = [
-            (
-                one["job"],
-                one["command"],
-                one["method"] or "",
-                one["data"],
-                one["output"],
+            [
+                *(one[kind] or "" for kind in kinds),
                 "" if one["planned_bytes"] is None else size(one["planned_bytes"]),
                 "" if one["planned_seconds"] is None else clock(one["planned_seconds"]),
                 one["error"] or "",
-            )
+            ]
             for one in rows
         ]
-        names = ("job", "command", "method", "data", "output", "plan", "time", "error")
-        table(stdout_console(), names, cells)
+        table(stdout_console(), (*kinds, "plan", "time", "error"), cells)
 
     emit({"jobs": rows, "memory": limits.memory, "workers": limits.workers}, as_json, show)
     return int(any(one["error"] for one in rows))

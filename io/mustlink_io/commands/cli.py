@@ -2,7 +2,8 @@
 
 Results go to stdout, progress to stderr. Bad input is one line and exit code 2, Ctrl-C is 130; a
 second Ctrl-C ends at once.
-Heavy modules are imported inside the commands, so that `--help` answers at once.
+Heavy modules are imported inside the commands, so that `--help` answers at once, but for commands
+that fit: their options are made from the engine.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -36,25 +36,12 @@ from mustlink_io.hdf5.file_names import USUAL
 from mustlink_io.jobs.methods import steps_of
 from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
 
-if TYPE_CHECKING:
-    from mustlink.preprocessing.request import Preparation
-
 
 @click.command(cls=PreparingCommand, short_help="Points, or a picture's pixels, to a graph.")
 @click.argument("data")
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
-@several(WEIGHTS, *PREPARING)
-@NEIGHBORS
-@METRIC
-@EDGE_WEIGHTS
-@SEED
-@THREADS
-@MEMORY
-@TIME
-@WORKERS
-@SCHEDULER
-@QUIET
-@JSON
+@several(WEIGHTS, *PREPARING, NEIGHBORS, METRIC, EDGE_WEIGHTS)
+@several(SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, QUIET, JSON)
 def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
     """Join points with their nearest neighbours; print degree, components, recall.
 
@@ -70,7 +57,6 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
     """
     from mustlink_io.jobs.graph import GraphJob
-    from mustlink_io.jobs.methods import steps_of
     from mustlink_io.terminal.progress import observing
     from mustlink_io.workers.dask_cluster import executor_of
 
@@ -169,24 +155,29 @@ def convert(
     obsm/X_KEY and the parameters as uns/KEY; what is there under the name is replaced only if
     mustlink wrote it, or with --overwrite. Into .graphml they go as the node attribute KEY.
     """
-    from mustlink_io.terminal.console import emit
+    from mustlink_io.jobs import convert as job
 
     if out is not None and output is not None:
         raise click.UsageError("OUT is given twice; leave out -o")
-    steps = steps_of(given)
+    steps, output = steps_of(given), out or output
     if into is None:
         for name in ("in_place", "overwrite"):
             if given[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE")
-        result = _convert(source, out or output, form, steps, memory)
+        if output is None:
+            raise click.UsageError("Missing argument 'OUT'.")
+        result = job.convert(source, output, form, steps, memory)
     else:
-        if not steps.is_nothing:
-            raise click.UsageError(f"{steps.options()[0]}: is for columns of points, not --into")
-        if form is not None:
-            raise click.UsageError("--to: the copy of --into has its format; leave it out")
-        if memory is not None:
-            raise click.UsageError("--memory: is for edges into .h5, not --into; leave it out")
-        result = _convert_into(source, into, out or output, **given)
+        unfit = {"--to": form, "--memory": memory, **dict.fromkeys(steps.options(), True)}
+        for name in (name for name, value in unfit.items() if value is not None):
+            raise click.UsageError(f"{name}: is not for --into; leave it out")
+        in_place = given.pop("in_place")
+        target = output_of(into, output, in_place)
+        if not in_place and os.path.exists(target) and os.path.samefile(target, into):
+            raise click.UsageError(
+                f"{target}: is the file of --into itself; to change it: --in-place"
+            )
+        result = job.convert_into(source, into, target, **given)
     for warning in result["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     if not quiet:
@@ -195,30 +186,7 @@ def convert(
     emit(result, as_json, _show)
 
 
-def _convert(
-    source: str, output: str | None, form: str | None, steps: Preparation, memory: int | None
-) -> dict[str, Any]:
-    from mustlink_io.jobs import convert as job
-
-    if output is None:
-        raise click.UsageError("Missing argument 'OUT'.")
-    return job.convert(source, output, form, steps, memory)
-
-
-def _convert_into(
-    source: str, into: str, output: str | None, *, in_place: bool, key: str, overwrite: bool
-) -> dict[str, Any]:
-    from mustlink_io.jobs import convert as job
-
-    output = output_of(into, output, in_place)
-    if not in_place and os.path.exists(output) and os.path.samefile(output, into):
-        raise click.UsageError(f"{output}: is the file of --into itself; to change it: --in-place")
-    return job.convert_into(source, into, output, key=key, overwrite=overwrite)
-
-
 def _show(result: Mapping[str, Any]) -> None:
-    from mustlink_io.terminal.console import facts, size, stdout_console
-
     sizes = " x ".join(f"{part:,}" for part in result["shape"])
     facts(
         stdout_console(),

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_count, numbers
+from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, clusters, numbers
 from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
 from mustlink_io.terminal.progress import observing
 
@@ -19,13 +19,9 @@ from mustlink_io.terminal.progress import observing
     "--strokes",
     help="PNG: every opaque colour is a class; of a stack TIFF or .npy, 0 for none, 1, 2, ….",
 )
-@click.option(
-    "-k",
-    "n_clusters",
-    metavar="K|auto",
-    callback=cluster_count,
+@clusters(
+    "Parts, without strokes; auto, the default: as many as the picture shows.",
     default="auto",
-    help="Parts, without strokes; auto, the default: as many as the picture shows.",
 )
 @click.option(
     "-o",

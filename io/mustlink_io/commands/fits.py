@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,21 +14,20 @@ from mustlink.errors import InputError
 from mustlink_io.commands.options import (
     BELIEF,
     BELIEFS,
-    CLUSTER_OWN,
     INTO,
-    ITERATION,
     JSON,
     OF_GRAPH,
     OF_RUN,
     PREPARING,
-    PROPAGATE_OWN,
     WEIGHTS,
-    PreparingCommand,
-    cluster_count,
+    FitCommand,
+    clusters,
+    file_option,
     method_help,
     output_of,
     program_began,
     several,
+    with_methods,
 )
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 from mustlink_io.terminal.console import (
@@ -58,16 +58,16 @@ if TYPE_CHECKING:
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
 
 
-@click.command(cls=PreparingCommand, short_help="Points or a graph to clusters.")
+@click.command(
+    cls=FitCommand,
+    completed=partial(with_methods, methods=METHODS),
+    short_help="Points or a graph to clusters.",
+)
 @click.argument("data")
-@click.option(
-    "-k",
-    "n_clusters",
-    metavar="K|auto",
-    callback=cluster_count,
-    required=True,
-    help="Number of clusters; auto: classes of the labels, else counted on the graph, which disim "
+@clusters(
+    "Number of clusters; auto: classes of the labels, else counted on the graph, which disim "
     "cannot.",
+    required=True,
 )
 @click.option(
     "-m",
@@ -85,9 +85,8 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help="Pairs: .csv or .parquet with header i,j,belief, or H5:GROUP. Or a second graph: "
     ".graphml, .metis, .npz, .mtx, H5:GROUP, an edge list (.edges, .txt, .tsv, .csv).",
 )
-@click.option(
+@file_option(
     "--soft-labels",
-    metavar="FILE[:DATASET]",
     help="Shares of the classes in every node, as a classifier gives them: n rows, a column for "
     "each class in their order, or called as they are, as --prior of propagate has them.",
 )
@@ -99,14 +98,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @BELIEFS
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
-@several(*CLUSTER_OWN, WEIGHTS, *PREPARING, *OF_GRAPH)
-@click.option(
-    "--solver",
-    type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "cg", "diffusion", "krylov"]),
-    help="Of the eigenproblem; srcp, e2cp: of the propagation; not all for every method.",
-)
-@several(*ITERATION)
-@click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
+@several(WEIGHTS, *PREPARING, *OF_GRAPH)
 @click.option("--confidence", is_flag=True, help="Also /confidence, how sure it is.")
 @click.option(
     "--membership",
@@ -148,12 +140,15 @@ def cluster(**given: Any) -> int:
     return _fit(ClusterJob, given)
 
 
-@click.command(cls=PreparingCommand, short_help="Labels of a few nodes to a class of every node.")
+@click.command(
+    cls=FitCommand,
+    completed=partial(with_methods, methods=PROPAGATORS),
+    short_help="Labels of a few nodes to a class of every node.",
+)
 @click.argument("data")
-@click.option(
+@file_option(
     "--labels",
     required=True,
-    metavar="FILE[:DATASET]",
     help="Known labels, -1 unknown: HDF5, .npy, .npz, .csv, .txt; of a picture strokes as .png.",
 )
 @click.option(
@@ -167,14 +162,12 @@ def cluster(**given: Any) -> int:
     "picture's.",
 )
 @several(*INTO)
-@click.option(
+@file_option(
     "--graph",
-    metavar="FILE[:DATASET]",
     help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
 )
-@click.option(
+@file_option(
     "--prior",
-    metavar="FILE[:DATASET]",
     help="What something else says of every node, such as a classifier: n rows of chances, a "
     "column for each class in their order, or called as they are in a table, .h5 or .h5ad "
     "(/prior, or /label_distributions of an earlier answer).",
@@ -190,9 +183,7 @@ def cluster(**given: Any) -> int:
     help="Also /membership, the chance of every class, and /confidence is that of the answer. With "
     "15 labels and 3 a class they are calibrated by labels held out of five more fits.",
 )
-@several(*PROPAGATE_OWN, WEIGHTS, *PREPARING, *OF_GRAPH)
-@click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
-@several(*ITERATION, *OF_RUN)
+@several(WEIGHTS, *PREPARING, *OF_GRAPH, *OF_RUN)
 def propagate(**given: Any) -> int:
     """Give every node of DATA a class, from the labels of a few.
 
@@ -253,18 +244,18 @@ def _fit(kind: type[Job], given: dict[str, Any]) -> int:
         else:
             result = on_ranks.run(job, ranks, observer)
     if result is not None:
-        told = result
-        emit(told.flat(), as_json, lambda _: show(told))
+        done = result
+        emit(done.flat(), as_json, lambda _: show(done))
     return 0
 
 
 def show(result: Result) -> None:
     """Print the outcome of a fit."""
-    told, of_classes = result.report, bool(result.classes)
+    run, of_classes = result.report, bool(result.classes)
     console = stdout_console()
     stage_table(console, result.stages)
     values = ", ".join(f"{v:.4g}" for v in result.eigenvalues[:12])
-    noun, nouns, choices = "cluster", "clusters", told.choices or {}
+    noun, nouns, choices = "cluster", "clusters", run.choices or {}
     if of_classes:
         noun, nouns = "class", "classes"
         choices = {  # the solver is named under convergence
@@ -276,24 +267,30 @@ def show(result: Result) -> None:
     facts(
         console,
         [
-            ("method", told.method),
-            ("nodes", f"{told.n_nodes:,}"),
-            ("labels kept", labels_kept(told)),
-            ("prior", prior_row(told.constraints)),
-            (f"{noun} sizes", sizes_line(told.sizes or (), names, nouns)),
-            ("unassigned", nodes_left(told.unassigned)),
-            ("unanswered", f"{told.unanswered:,} nodes (label -1)" if told.unanswered else None),
-            ("mean confidence", mean_confidence(told)),
+            ("method", run.method),
+            ("nodes", f"{run.n_nodes:,}"),
+            ("labels kept", labels_kept(run)),
+            ("prior", prior_row(run.constraints)),
+            (f"{noun} sizes", sizes_line(run.sizes or (), names, nouns)),
+            ("unassigned", nodes_left(run.unassigned)),
+            (
+                "unanswered",
+                f"{run.unanswered:,} nodes (label -1)" if run.unanswered else None,
+            ),
+            ("mean confidence", mean_confidence(run)),
             ("eigenvalues", values or None),
-            ("constraints kept", constraints_kept(told.satisfaction)),
-            ("on the network", on_network(told.network)),
-            ("held-out labels", held_out(told.baseline)),
-            ("feasible", feasible(told)),
-            ("edges", _adjusted(told.adjustment)),
-            ("  F on them", _spread_of(told.adjustment)),
+            ("constraints kept", constraints_kept(run.satisfaction)),
+            ("on the network", on_network(run.network)),
+            ("held-out labels", held_out(run.baseline)),
+            ("feasible", feasible(run)),
+            ("edges", _adjusted(run.adjustment)),
+            ("  F on them", _spread_of(run.adjustment)),
             *choice_rows(choices),
-            ("convergence", told.convergence.status if told.convergence else None),
-            ("time, peak memory", f"{clock(told.seconds or 0)}, {size(told.peak_bytes or 0)}"),
+            ("convergence", run.convergence.status if run.convergence else None),
+            (
+                "time, peak memory",
+                f"{clock(run.seconds or 0)}, {size(run.peak_bytes or 0)}",
+            ),
             ("written", result.output),
         ],
     )
@@ -330,7 +327,31 @@ _NOT_PLANNED |= {"fresh", "strict", "threads", "beliefs", "confidence", "members
 _NOT_PLANNED |= {"scheduler", "no_model", "hierarchy"}
 
 
-def _plan(data: str, as_json: bool, command: str, ranks: int | None, **given: Any) -> None:
+def _of_both(own: list[click.Parameter]) -> list[click.Parameter]:
+    """The parameters of both commands, those of `cluster` where they share a name."""
+    shared = {one.name: one for one in (*propagate.params, *cluster.params)}
+    taken = {name: one for name, one in shared.items() if name not in _NOT_PLANNED}
+    return [*(taken | {one.name: one for one in own}).values()]
+
+
+@click.command(
+    cls=FitCommand, completed=_of_both, short_help="Memory and time that a run would take."
+)
+@click.argument("data")
+@click.option(
+    "--for",
+    "command",
+    type=click.Choice(["cluster", "propagate"]),
+    default="cluster",
+    show_default=True,
+    help="What to plan.",
+)
+@click.option("-m", "method", help="As of the command; default as there.")
+@clusters("Clusters, or auto: planned as 20.", default="10", show_default=True)
+@click.option("--labels", help="Known labels, as of the command.")
+@click.option("--prior", metavar="FILE[:DATASET]|laplacian|affinity", help="As of the command.")
+@JSON
+def plan(data: str, as_json: bool, command: str, ranks: int | None, **given: Any) -> None:
     """Estimate peak memory and seconds of every stage of a run on DATA, without running it.
 
     Takes the options of the cluster command that decide it, and with --for propagate those of
@@ -371,58 +392,25 @@ def _plan(data: str, as_json: bool, command: str, ranks: int | None, **given: An
         job.check()
     speed = measured_speed()
     if ranks is None:
-        plan = plan_job(job, shape=shape, speed=speed)
+        planned = plan_job(job, shape=shape, speed=speed)
     else:
         on_ranks.refuse(job)
-        plan = plan_on_ranks(job, shape, ranks, speed)
+        planned = plan_on_ranks(job, shape, ranks, speed)
     what = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
-    told = plan.to_dict()
+    summary = planned.to_dict()
     if job.time_limit is not None:
-        told["changes"] += beyond(plan, job.time_limit)
-    emit(what | told, as_json, show_plan)
-
-
-def _parameters() -> list[click.Parameter]:
-    """The parameters of both commands, those of `cluster` where they share a name."""
-    shared = {one.name: one for one in (*propagate.params, *cluster.params)}
-    own: dict[str | None, click.Parameter] = {
-        "method": click.Option(["-m", "method"], help="As of the command; default as there."),
-        "n_clusters": click.Option(
-            ["-k", "n_clusters"], metavar="K|auto", callback=cluster_count, default="10",
-            show_default=True, help="Clusters, or auto: planned as 20.",
-        ),
-        "labels": click.Option(["--labels"], help="Known labels, as of the command."),
-        "prior": click.Option(
-            ["--prior"], metavar="FILE[:DATASET]|laplacian|affinity", help="As of the command.",
-        ),
-    }  # fmt: skip
-    command = click.Option(
-        ["--for", "command"], type=click.Choice(["cluster", "propagate"]), default="cluster",
-        show_default=True, help="What to plan.",
-    )  # fmt: skip
-    rest = [own.get(name, one) for name, one in shared.items() if name not in _NOT_PLANNED]
-    return [click.Argument(["data"]), command, *rest]
-
-
-plan = JSON(
-    PreparingCommand(
-        "plan",
-        params=_parameters(),
-        callback=_plan,
-        help=_plan.__doc__,
-        short_help="Memory and time that a run would take.",
-    )
-)
+        summary["changes"] += beyond(planned, job.time_limit)
+    emit(what | summary, as_json, show_plan)
 
 
 def _least(result: Mapping[str, Any]) -> str:
     """The least memory; more than the peak where little is done, as what compiles must fit, too."""
     from mustlink.core.process_memory import size_text
 
-    told = size_text(result["least_memory"], up=True)
+    words = size_text(result["least_memory"], up=True)
     if result["least_memory"] <= result["peak_bytes"]:
-        return told
-    return f"{told}: kernels that are compiled at their first use must fit, too"
+        return words
+    return f"{words}: kernels that are compiled at their first use must fit, too"
 
 
 def _peak(result: Mapping[str, Any]) -> str:

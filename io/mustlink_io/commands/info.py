@@ -54,8 +54,8 @@ def info(file: str, as_json: bool) -> None:
         emit(found.plain() | kept, as_json, lambda _: show_info(found, kept.get("work")))
         return
     unfinished = _unfinished(file, kept)
-    told = Contents(file, 0, []).plain() | {"unfinished": unfinished} | kept
-    emit(told, as_json, lambda _: show_unfinished(unfinished, kept.get("work")))
+    known = Contents(file, 0, []).plain() | {"unfinished": unfinished} | kept
+    emit(known, as_json, lambda _: show_unfinished(unfinished, kept.get("work")))
 
 
 def _unfinished(file: str, kept: Mapping[str, Any]) -> str:
@@ -131,20 +131,20 @@ def _show_work(console: Console, work: Mapping[str, Any]) -> None:
 
 
 def _show_result(console: Console, result: Result) -> None:
-    told = result.model_fields_set
-    if "parameters" in told:
+    known = result.model_fields_set
+    if "parameters" in known:
         given = ", ".join(f"{k}={v}" for k, v in result.parameters.items() if v is not None)
         made = ", ".join(f"{k} {v}" for k, v in result.versions.items())
         rows = [(f"input {one.role}", f"{one.name}  sha256 {one.sha256}") for one in result.inputs]
         facts(console, [("parameters", given), ("versions", made), *rows])
-    if "report" in told:
+    if "report" in known:
         kept = [
             ("constraints kept", constraints_kept(result.report.satisfaction)),
             ("labels kept", labels_kept(result.report)),
         ]
         facts(console, kept)
         show_notes(console, result.report.notes, result.report.warnings)
-    if "stages" in told:
+    if "stages" in known:
         stage_table(console, result.stages)
 
 

@@ -12,7 +12,10 @@ from mustlink_io.terminal.console import (
     constraints_kept,
     emit,
     facts,
+    held_out,
     nodes_left,
+    planned_time,
+    size,
     sizes_line,
     stdout_console,
     table,
@@ -42,7 +45,6 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
       mustlink suggest points.h5 -k 10 --json | jq -r .command | sh    and do it
     """
     from mustlink_io.jobs.suggest import suggest_for
-    from mustlink_io.terminal.console import emit
     from mustlink_io.terminal.progress import observing
 
     with observing(quiet) as observer:
@@ -52,8 +54,6 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
 
 def show_suggestion(result: Mapping[str, Any]) -> None:
     """Print a suggestion; the command on one line of its own, to be copied."""
-    from mustlink_io.terminal.console import facts, held_out, planned_time, size, stdout_console
-
     console = stdout_console()
     seen, seconds = result["seen"], result["seconds"]
     parameters = ", ".join(f"{name}={value!r}" for name, value in result["parameters"].items())
@@ -167,9 +167,9 @@ def show_scores(found: Sequence[Mapping[str, Any]]) -> None:
 
     def figures(one: Mapping[str, Any]) -> list[float | None]:
         truth, kept = one.get("truth") or {}, one.get("satisfaction") or {}
-        told = [truth.get("ari"), truth.get("nmi"), truth.get("accuracy"), truth.get("right")]
+        words = [truth.get("ari"), truth.get("nmi"), truth.get("accuracy"), truth.get("right")]
         cut = [one.get("modularity"), one.get("worst_conductance"), one.get("mncut")]
-        return [*told, kept.get("balanced", kept.get("kept")), *cut]
+        return [*words, kept.get("balanced", kept.get("kept")), *cut]
 
     measures = ("ARI", "NMI", "accuracy", "right", "kept", "modularity", "conductance", "cut")
     names = ("file", "clusters", "-1", *measures)
@@ -222,10 +222,10 @@ def _of_leiden(result: Mapping[str, Any]) -> str | None:
     found = result.get("leiden")
     if found is None:
         return None
-    told = f"{found['n_clusters']:,} clusters, modularity {found['modularity']:.4f}"
-    told += f", {found['coverage']:.1%} of the edges inside"
+    words = f"{found['n_clusters']:,} clusters, modularity {found['modularity']:.4f}"
+    words += f", {found['coverage']:.1%} of the edges inside"
     truth = found["truth"]
-    return told if truth is None else f"{told}, adjusted Rand index {truth['ari']:.4f}"
+    return words if truth is None else f"{words}, adjusted Rand index {truth['ari']:.4f}"
 
 
 def _worst(result: Mapping[str, Any]) -> str | None:
@@ -260,13 +260,9 @@ def report(
     """
     from mustlink_io.report.page import make
 
-    found: dict[str, Any] = make(
-        file, output, folder=folder, image=image, page_wanted=not (folder or as_json)
-    )
-    emit(found, as_json, _show_report)
+    def show(result: Mapping[str, Any]) -> None:
+        facts(stdout_console(), [("warning", line) for line in result["warnings"]])
+        facts(stdout_console(), [("written", path) for path in result["written"]])
 
-
-def _show_report(result: Mapping[str, Any]) -> None:
-    console = stdout_console()
-    facts(console, [("warning", line) for line in result["warnings"]])
-    facts(console, [("written", path) for path in result["written"]])
+    wanted = not (folder or as_json)
+    emit(make(file, output, folder=folder, image=image, page_wanted=wanted), as_json, show)

@@ -1,14 +1,17 @@
-"""Options that several commands share, those of single methods, those that prepare columns."""
+"""Options that several commands share, those made from parameters of the engine's estimators."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
+from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
-from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method
+from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
 AT_LEAST_1 = click.IntRange(min=1)
@@ -30,7 +33,7 @@ def _duration(context: click.Context, parameter: click.Parameter, value: Any) ->
     return None if value is None else parse_duration(value)
 
 
-def cluster_count(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
+def _cluster_count(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
     """A number of clusters, or auto."""
     if value == "auto":
         return value
@@ -45,23 +48,6 @@ def _number_or_file(context: click.Context, parameter: click.Parameter, value: A
         return None if value is None else float(value)
     except ValueError:
         return value
-
-
-def _number_or(*words: str) -> Callback:
-    """Return a callback that takes a number or one of the words."""
-
-    def convert(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        if value is None or value in words:
-            return value
-        try:
-            number = float(value)
-        except ValueError:
-            listed = " or ".join(words)
-            raise click.BadParameter(f"{value!r} is neither a number nor {listed}") from None
-        whole = parameter.name in ("subspace", "new_edges") and number.is_integer()
-        return int(number) if whole else number
-
-    return convert
 
 
 def numbers(what: str, *words: str, positive: bool = False) -> Callback:
@@ -111,6 +97,17 @@ def _weights_file(context: click.Context, parameter: click.Parameter, value: Any
 
         refuse_kernel(value)
     return value
+
+
+def clusters(help: str, **how: Any) -> Any:
+    """The option of the number of clusters, or auto."""
+    how = {"metavar": "K|auto", "callback": _cluster_count, "help": help, **how}
+    return click.option("-k", "n_clusters", **how)
+
+
+def file_option(flag: str, *name: str, help: str, **how: Any) -> Any:
+    """An option that names a file, or a dataset in it."""
+    return click.option(flag, *name, help=help, **{"metavar": "FILE[:DATASET]", **how})
 
 
 def several(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -180,18 +177,16 @@ AS = click.option(
     "its entries (column j of n rows is node n + j; labels may be of one side alone). Of an edge "
     "list: first and second ends. Default: square sparse is a graph, else points.",
 )
-VIEW = click.option(
+VIEW = file_option(
     "--view",
     "views",
     multiple=True,
-    metavar="FILE[:DATASET]",
     help="Another graph of the same nodes, in the same order, as mustlink graph makes of another "
     "table; may be repeated. Their sum is taken, each divided by its volume.",
 )
-WEIGHTS = click.option(
+WEIGHTS = file_option(
     "--weights",
     "sample_weight",
-    metavar="FILE[:DATASET]",
     callback=_weights_file,
     help="How often every row counts, a number >= 0 each: HDF5, .npy, .csv[:COLUMN] (the column "
     "may be one of DATA, which then is no coordinate).",
@@ -234,15 +229,6 @@ OF_GRAPH = (
     METRIC,
     EDGE_WEIGHTS,
 )
-ITERATION = (
-    click.option(
-        "--tol",
-        type=float,
-        help="Residual to reach; default by the number of nodes. srcp, e2cp: accuracy of what is "
-        "spread; default 0.001.",
-    ),
-    click.option("--max-iter", type=AT_LEAST_1, help="Most iterations of the solver."),
-)
 OF_RUN = (
     click.option(
         "--ranks",
@@ -276,97 +262,116 @@ OF_RUN = (
 
 # ------------------------------------------------------------------ of single methods
 
-
-def _own(names: str, kind: Any, help: str, name: str | None = None) -> Any:
-    """An option of some methods: a flag (bool), a choice of words, a callback or a type."""
-    how: dict[str, Any]
-    if kind is bool:
-        how = {"is_flag": True, "default": None}
-    elif isinstance(kind, tuple):
-        how = {"type": click.Choice(kind)}
-    elif callable(kind) and not isinstance(kind, type | click.ParamType):
-        how = {"callback": kind}
-    else:
-        how = {"type": kind}
-    return click.option(names, *([] if name is None else [name]), help=help, **how)
-
-
 _SHARES = numbers("shares above 0, such as 0.5,0.3,0.2", EQUAL, SMOOTHED, positive=True)
-_BETAS = ("auto", "paper", "paper-max", "tight", "search", "wide", "wide-printed")
-_ASSIGN = ("auto", "sign", "split", "kmeans", "sign-kmeans", "cost-weighted", "sphere")
-_INIT = ("auto", "labels", "k-means++", "spectral", "relaxed", "neighborhoods")
-CLUSTER_OWN = (
-    _own("--beta", _number_or(*_BETAS), f"csp: {', '.join(_BETAS)}, or a fraction below 1."),
-    _own("--balanced/--unbalanced", bool, "csp, sssc: must-links as a whole weigh as much as "
-         "cannot-links, or all pairs alike; without either csp takes them alike, sssc in "
-         "the full problem not."),
-    _own("--n-vectors", AT_LEAST_1, "csp: feasible vectors that are clustered; default K - 1."),
-    _own("--gamma", _number_or("auto", "search"), "sssc: auto, search, or below 1."),
-    _own("--must-weight", float, "sssc: of must-links; default 1."),
-    _own("--cannot-weight", float, "sssc: of cannot-links; default 1."),
-    _own("--normalized", bool, "sl: with the normalised Laplacian."),
-    _own("--noise", _number_or("auto"), "ap: auto, or how loose pairs are."),
-    _own("--prior", ("laplacian", "affinity"),
-         "ap: covariance before the pairs; default laplacian."),
-    _own("--mu", float, "srcp: how fast pairs fade with distance; default 0.2. fast-ge: shift of "
-         "the pencil; default 0.001."),
-    _own("--alpha", float, "e2cp: in (0, 1), how far pairs spread; default 0.8."),
-    _own("--new-edges", _number_or("all"), "srcp, e2cp: per node, where pairs that were spread say "
-         "must-link, or all of them; default 20."),
-    _own("--normalize/--no-normalize", bool, "srcp, e2cp: scale what was spread to 1; default "
-         "yes."),
-    _own("--power", _number_or("auto"), "srcp, e2cp: of what was spread; auto, or in (0, 1]: below "
-         "1, far pairs count more."),
-    _own("--eigen-solver", ("auto", "dense", "lobpcg", "shift-invert"),
-         "srcp, e2cp: for the adjusted graph's cut."),
-    _own("--eigen-tol", float, "srcp, e2cp: residual of the adjusted graph's cut."),
-    _own("--subspace", _number_or("auto", "exact"), "csp, sssc, sl, ap, fast-ge: auto, exact, or a "
-         "dimension."),
-    _own("--assign", _ASSIGN, "From embedding to clusters; not all ways for every method."),
-    _own("--init", _INIT, "ncut, csp, sssc, sl, ap, fast-ge: k-means starts at the labels, "
-         "k-means++, auto. sskk: auto, spectral, relaxed, neighborhoods."),
-    _own("--penalty", _number_or("auto"), "sskk: of a broken constraint."),
-    _own("--volume", ("links", "graph"), "sskk: what degrees count."),
-    _own("--sigma", _number_or("auto"), "sskk: diagonal shift; csc-gfhf: width of the "
-         "similarity."),
-    _own("--variant", ("auto", "luxburg", "ng", "shi-malik"),
-         "ncut: default luxburg; srcp, e2cp: default auto."),
-    _own("--regularization", _number_or("auto"), "ncut, csp, disim, sssc, sl, ap, fast-ge: added "
-         "to every degree, in units of the mean one; auto, 0, or such as 0.3."),
-    _own("--class-mass/--no-class-mass", bool, "csc-gfhf: scale every class to its share of the "
-         "labels; default yes."),
-    _own("--class-shares", _SHARES, "csc-gfhf: equal, or as 0.5,0.3,0.2: to these shares "
-         "instead."),
-    _own("--kernel-tol", float, "csc-gfhf: share of the similarity left out."),
-    _own("--max-rank", AT_LEAST_1, "csc-gfhf: most columns; default 200."),
-)  # fmt: skip
+# What is no parameter of an estimator, or is checked with the graph only.
+_BY_HAND: dict[str, dict[str, Any]] = {
+    "class_shares": {
+        "callback": _SHARES,
+        "help": "Shares to which --class-mass scales: as 0.5,0.3,0.2 in the order of the classes, "
+        "or equal, or smoothed, which adds ten labels to every class first.",
+    },
+    "isolated": {
+        "type": click.Choice(["drop", "assign"]),
+        "help": "Nodes without an edge: drop, the default, gives them label -1.",
+    },
+}
+_OFF = {"balanced": "--unbalanced"}  # instead of --no-…
 
-PROPAGATE_OWN = (
-    _own("--center", ("auto", "rows", "degrees"), "poisson: what has mean 0, which decides between "
-         "classes. Default auto: rows where the graph is one of points, degrees (Calder et al.) "
-         "where it was given."),
-    _own("--class-mass", bool, "gfhf, llgc, lelp, gwem, cluster-kernel, lnp: scale every class to "
-         "its share of the labels; for few labels, equally many a class."),
-    _own("--class-shares", _SHARES, "As 0.5,0.3,0.2, in the order of the classes, or equal, or "
-         "smoothed (the labels' shares, ten labels added to every class): to these shares instead; "
-         "poisson too. For few labels, not equally many a class."),
-    _own("--alpha", _number_or("auto"), "llgc, lnp: in (0, 1), how far labels travel; default "
-         "0.99, llgc down to 0.9 where labels are many, and on a graph what labels held out "
-         "choose. ncut, and lelp, llelp, ltsalp with --orthogonal: weight of the labels."),
-    _own("--refine/--no-refine", bool, "Go on to what a block model of the network finds likelier, "
-         "labels held; default no, for llgc on a graph what labels held out choose."),
-    _own("--gamma", float, "tik-reg: weight of smoothness; default 0.001."),
-    _own("--normalized", bool, "green: of the normalised Laplacian."),
-    _own("--orthogonal", bool, "lelp, llelp, ltsalp: balanced, with soft labels (LELPC, LLELPC, "
-         "LTSALPC)."),
-    _own("--steps", AT_LEAST_1, "gwem: of the walk; default 20.", "n_steps"),
-    _own("--variant", str, "gwem: em (default), fixed-point; lnp: iteration (default), minimizer."),
-    _own("--em-steps", AT_LEAST_1, "gwem: most steps of EM; default 10."),
-    _own("--components", AT_LEAST_1, "cluster-kernel: eigenvectors, default one a class; ltsalp: "
-         "of a tangent space, default 2.", "n_components"),
-    _own("--rows", ("sphere", "plain"), "cluster-kernel: length of the eigenvectors' rows."),
-    _own("--reg", float, "lnp, llelp: ridge of the local fits; default 0.001."),
-)  # fmt: skip
+
+class Value(click.ParamType):
+    """A number, or where it is `worded` a word; whether it makes sense the estimator checks."""
+
+    def __init__(self, number: type, worded: bool) -> None:
+        self.number, self.worded = number, worded
+        self.name = {int: "INTEGER", float: "NUMBER"}[number] + ("|WORD" if worded else "")
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        """The number, else the word."""
+        try:
+            return self.number(value)
+        except ValueError:
+            if not self.worded:
+                self.fail(f"{value!r} is no {self.name.lower()}", parameter, context)
+            return value
+
+
+def options_of(methods: Mapping[str, Method], besides: set[str]) -> list[click.Parameter]:
+    """An option for every parameter that the methods have and `besides` does not name."""
+    names = dict.fromkeys(name for one in methods.values() for name in sorted(one.options))
+    return [_option_of(name, methods) for name in names if name not in besides]
+
+
+def _option_of(name: str, methods: Mapping[str, Method]) -> click.Option:
+    """The option of a parameter, by annotations, defaults, docstrings and checks of estimators."""
+    if name in _BY_HAND:
+        return click.Option([flag(name), name], **_BY_HAND[name])
+    kinds, words = set[str](), dict[str, None]()
+    texts: dict[str, list[str]] = {}  # methods by what is said of them
+    for key, method in methods.items():
+        if name not in method.options:
+            continue
+        parameter = inspect.signature(method.kind).parameters[name]
+        kinds |= set(str(parameter.annotation).split(" | "))
+        usual, allowed = parameter.default, _allowed(method.kind, name)
+        if allowed.startswith("choose "):
+            words |= dict.fromkeys(allowed.removeprefix("choose ").split(" | "))
+        if isinstance(usual, bool):
+            usual, allowed = "yes" if usual else "no", ""
+        allowed = re.sub(r"^(choose|give) (an integer$)?", "", allowed)
+        usual = "" if usual is None else f"default {usual}"
+        parts = (first_clause(method.kind, name), allowed.replace('"', ""), usual)
+        texts.setdefault("; ".join(filter(None, parts)), []).append(key)
+    keys_of = {text: ", ".join(keys) for text, keys in texts.items()}
+    text = " ".join(f"{keys}: {text}." if text else f"{keys}." for text, keys in keys_of.items())
+    if name == "class_mass" or "bool" in kinds:
+        spelt = f"{flag(name)}/{_OFF.get(name, flag(name).replace('--', '--no-', 1))}"
+        return click.Option([spelt, name], is_flag=True, default=None, help=text)
+    number = float if "float" in kinds else int if "int" in kinds else None
+    what = Value(number, "str" in kinds) if number else click.Choice([*words])
+    return click.Option([flag(name), name], type=what, help=text)
+
+
+def _allowed(kind: Any, name: str) -> str:
+    """What the check of an estimator tells to do about a word that it does not know."""
+    try:
+        kind(**{name: "?"})._check()
+    except ValueError as error:
+        return str(error).rpartition("; ")[2] if isinstance(error, InputError) else ""
+    return ""
+
+
+# A paragraph, sentence or item of a list that begins with names, maybe with a symbol or a bound.
+_POINT = re.compile(r"(?:(?<=[.;]) |\n\n|(?:^|\s)\* )(?=`)")
+_HEAD = re.compile(
+    r"((?:`\w+(?:=True)?`(?: \([^)]*\))?(?:, | and )?)+)"
+    r"(?: \w(?= |:))?(?: in \([^)]*\)| >=? \d)?(?::| is)? "
+)
+_ENDS = re.compile(r"(?<!eq)(?<!Alg)\.(?= |$)|;")
+
+
+def first_clause(kind: type, name: str) -> str:
+    """What the docstring of an estimator, or of a base, says first of a parameter."""
+    for base in kind.__mro__:
+        for point in _POINT.split(inspect.cleandoc(vars(base).get("__doc__") or "")):
+            text = " ".join(point.split())
+            head = _HEAD.match(text)
+            if head is None or name not in re.findall(r"`(\w+)", head.group(1)):
+                continue
+            sentence = _ENDS.split(text[head.end() :], maxsplit=1)[0]
+            clause = re.split(r":| \(", sentence, maxsplit=1)[0]
+            if len(clause) > 2 and not re.search(r"^\"|\b(see|as (in|of)) `", sentence):
+                return clause.replace("`", "").replace('"', "")
+    return ""
+
+
+def with_methods(
+    own: list[click.Parameter], methods: Mapping[str, Method]
+) -> list[click.Parameter]:
+    """The command's own parameters, with those of its methods before the weights of rows."""
+    at = next(at for at, one in enumerate(own) if one.name == "sample_weight")
+    return [*own[:at], *options_of(methods, {str(one.name) for one in own}), *own[at:]]
 
 
 def method_help(methods: Mapping[str, Method]) -> str:
@@ -390,6 +395,34 @@ class PreparingCommand(click.Command):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Join options and their values before click reads them."""
         return super().parse_args(context, _joined(args))
+
+
+class FitCommand(PreparingCommand):
+    """A command that fits, whose parameters are completed when they are first needed.
+
+    Some are made from the engine, which takes seconds to import.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        completed: Callable[[list[click.Parameter]], list[click.Parameter]],
+        **given: Any,
+    ) -> None:
+        self._completed: Any = completed
+        super().__init__(*arguments, **given)
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        """All of them."""
+        if self._completed is not None:
+            completed, self._completed = self._completed, None
+            self._params = completed(self._params)
+        return self._params
+
+    @params.setter
+    def params(self, own: list[click.Parameter]) -> None:
+        self._params = own
 
 
 def _joined(args: list[str]) -> list[str]:

@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import MOST_COUNTED
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph import DiskGraph
 from mustlink_io import formats
-from mustlink_io.jobs import diagnostics
-from mustlink_io.jobs.carried import of_kept, tell_lost, told_of_confidence
-from mustlink_io.jobs.diagnostics import now
+from mustlink_io.jobs.carried import note_lost, of_kept
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method
+from mustlink_io.jobs.methods import METHODS, Method
 from mustlink_io.jobs.side_information import (
     class_labels,
     load_constraints,
@@ -48,21 +45,7 @@ class ClusterJob(Job):
     hierarchy: bool = False
 
     verb: ClassVar[str] = "cluster"
-    own_flags: ClassVar[Mapping[str, str]] = {
-        "-k": "n_clusters",
-        "-m": "method",
-        "--labels": "labels",
-        "--constraints": "constraints",
-        "--soft-labels": "soft_labels",
-        "--belief": "belief",
-        "--beliefs": "beliefs",
-        "--strict": "strict",
-        "--confidence": "confidence",
-        "--membership": "membership",
-        "--hierarchy": "hierarchy",
-    }
     methods: ClassVar[Mapping[str, Method]] = METHODS
-    common: ClassVar[frozenset[str]] = COMMON_OPTIONS
 
     @classmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,7 +147,7 @@ class ClusterJob(Job):
         if constraints is None or data.kept is None:
             return constraints
         left = constraints[data.kept]
-        tell_lost(recorder, "pairs", len(constraints.pairs), len(left.pairs))
+        note_lost(recorder, "pairs", len(constraints.pairs), len(left.pairs))
         return left
 
     @property
@@ -183,10 +166,9 @@ class ClusterJob(Job):
     def _labels_only(self) -> bool:
         return self._takes == {"labels"}
 
-    def parameters(self, side: Any) -> dict[str, Any]:
-        """Parameters of the estimator, where given."""
-        found = {"n_clusters": self.n_clusters, **super().parameters(side)}
-        return self.with_class_shares(found, side) if self._labels_only else found
+    def estimator(self, side: Any = None, **more: Any) -> Any:
+        """The estimator with its parameters, K among them."""
+        return super().estimator(side, n_clusters=self.n_clusters, **more)
 
     def fit(self, estimator: Any, data: Any, side: Any, **given: Any) -> None:
         """Fit to points or a graph."""
@@ -197,80 +179,18 @@ class ClusterJob(Job):
         if self.confidence or self.membership:
             estimator.calibrate(given.get("observer"))
 
+    @property
+    def extras(self) -> frozenset[str]:
+        """What else the result tells."""
+        requested = {
+            "/confidence": self.confidence or self.membership,
+            "/membership": self.membership,
+            "/hierarchy/linkage": self.hierarchy,
+        }
+        return frozenset(name for name, one in requested.items() if one)
+
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown, if they are all that `read` found."""
         if self._labels_only:
             return np.asarray(side)
         return side.labels if side is not None and side.kind == "labels" else None
-
-    def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """Sizes, eigenvalues, and how graph, clusters and constraints look."""
-        found = {**cluster_findings(estimator, side), "command": self.command}
-        return {**found, **self._mean_confidence(estimator, self.labels_of(side))}
-
-    def _mean_confidence(self, estimator: Any, given: NDArray[np.int64] | None) -> dict[str, Any]:
-        """How sure the clusters of nodes without a label are on average, where that was asked."""
-        labels = np.asarray(estimator.labels_)
-        if not (self.confidence or self.membership) or not (labels >= 0).any():
-            return {}
-        return told_of_confidence(estimator.confidence_, labels, given, estimator.calibration_)
-
-    def _sure(self, estimator: Any) -> dict[str, Any]:
-        """Memberships and confidence, as entries of the result file, where asked for."""
-        wanted = self.confidence or self.membership
-        found = {"/confidence": estimator.confidence_} if wanted else {}
-        if self.membership:
-            found["/membership"] = estimator.membership_
-        return found
-
-    def content(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """Labels, embedding, eigenvalues, and the constraints."""
-        if self.hierarchy:
-            _ = estimator.hierarchy_
-        found = {**cluster_content(estimator), **self._sure(estimator)}
-        if self._labels_only:
-            return {**found, "/constraints/labels": side}
-        return {**found, **diagnostics.side_content(side)}
-
-
-def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
-    """What a fitted clusterer found; `side` are Constraints, labels (n,) -1 unknown, or None."""
-    labels, graph = np.asarray(estimator.labels_), estimator.graph_
-    assigned = labels[labels >= 0]
-    asked = None
-    if isinstance(side, np.ndarray):
-        asked = {"kind": "labels", **diagnostics.given_labels(labels, side)}
-    elif side is not None:
-        asked = diagnostics.constraints(labels, side)
-    found = {
-        "sizes": np.bincount(assigned, minlength=estimator.report_.n_clusters).tolist(),
-        "unassigned": int(labels.size - assigned.size),
-        "finished": now(),
-        "constraints": asked,
-    }
-    if isinstance(graph, DiskGraph):
-        links = estimator._cut_on_disk.links
-        return {**found, "clusters": diagnostics.clusters_of_links(links, labels)}
-    return {
-        **found,
-        "graph": diagnostics.graph_health(graph),
-        "spectrum": diagnostics.spectrum(graph),
-        "clusters": diagnostics.clusters(graph, labels),
-    }
-
-
-def cluster_content(estimator: Any) -> dict[str, Any]:
-    """Answers of a fitted clusterer, as entries of the result file."""
-    tree, more = getattr(estimator, "_hierarchy", None), dict[str, Any]()
-    if tree is not None and tree.labels is estimator.labels_ and len(tree.linkage):
-        more = {
-            "/hierarchy/linkage": tree.linkage,
-            "/hierarchy/clusters": tree.groups,
-            "/hierarchy/leaves": tree.leaves,
-        }
-    return {
-        "/labels": np.asarray(estimator.labels_),
-        "/embedding": estimator.embedding_,
-        "/eigenvalues": np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float),
-        **more,
-    }

@@ -272,7 +272,7 @@ def convert(
                 )
             n, entries, notes = convert_rows(place, output, memory)
             notes.append(f"{output}: {entries:,} weights, two an edge, in single precision")
-            return _told(str(place), output, "graph", form, [n, n], notes)
+            return _outcome(str(place), output, "graph", form, [n, n], notes)
         if results.is_result(place) or is_labels(place):
             if not steps.is_nothing:
                 raise InputError(f"{place}: holds labels, which have no columns to prepare")
@@ -287,7 +287,7 @@ def convert(
         if written is None:
             return _data(source, output, form, steps)
         kind, shape, notes = written
-        return _told(str(place), output, kind, form, shape, notes)
+        return _outcome(str(place), output, kind, form, shape, notes)
 
 
 def _form(output: str) -> str:
@@ -333,7 +333,7 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
     if data.kind == "points" and _is_double(data.place):
         notes.append(f"{output}: float64 became float32, about 7 digits of every value")
     shape = list(data.value.shape)
-    return _told(str(data.place), output, data.kind, form, shape, notes, warnings)
+    return _outcome(str(data.place), output, data.kind, form, shape, notes, warnings)
 
 
 def _known_labels(data: formats.InputData) -> NDArray[np.int64] | None:
@@ -400,7 +400,7 @@ def convert_into(
             )
     shape = [len(content["/labels"])]
     form = FORMS[data.suffix]
-    return {**_told(source, output, "labels", form, shape, notes), "into": into, "key": key}
+    return {**_outcome(source, output, "labels", form, shape, notes), "into": into, "key": key}
 
 
 def _attributes(content: dict[str, Any], where: str, key: str) -> dict[str, Any]:
@@ -411,7 +411,7 @@ def _attributes(content: dict[str, Any], where: str, key: str) -> dict[str, Any]
     return {key if name == main else f"{key}_{name}": kept[name] for name in kept}
 
 
-def _told(
+def _outcome(
     source: str,
     output: str,
     kind: str,

@@ -58,12 +58,12 @@ def cut(
     a stack, of which the picture shows some slices. Raises InputError.
     """
     pages, ending = pages_in(picture), Path(output).suffix.lower()
-    told = f"has {pages} pages" if pages > 1 else "is an array"
+    result = f"has {pages} pages" if pages > 1 else "is an array"
     many = pages > 1 or Path(picture).suffix.lower() == ".npy"
     how: Any = {"random_state": random_state, "n_jobs": n_jobs}
     if strokes is None and many:
         raise InputError(
-            f"strokes: none are given, but {picture} {told}; a stack is cut along strokes alone"
+            f"strokes: none are given, but {picture} {result}; a stack is cut along strokes alone"
         )
     if strokes is not None and ending in STACKS:
         if Path(picture).suffix.lower() not in STACKS:
@@ -75,7 +75,7 @@ def cut(
         return _stack(est, picture, strokes, Path(output), spacing=spacing, observer=observer)
     if many:
         raise InputError(
-            f"output: {output} is a picture, but {picture} {told}; labels of a stack need a name "
+            f"output: {output} is a picture, but {picture} {result}; labels of a stack need a name "
             "that ends in .tif or .npy"
         )
     if ending != ".png":
@@ -111,7 +111,7 @@ def _alone(
         {"value": part, "colour": _hex(colours[part]), "pixels": counts[part]} for part in range(k)
     ]
     why = est.report_.choices["n_clusters"][1]
-    return _told(est, path, outline, n_clusters=k, why=why, parts=parts)
+    return _result(est, path, outline, n_clusters=k, why=why, parts=parts)
 
 
 def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> di
         one = cut_out(image, found == code, shares[..., code])
         one[..., 3] = np.minimum(one[..., 3], own)
         save_image(one, part)
-    return _told(est, path, outline, classes=_classes(est, painted, colours, parts))
+    return _result(est, path, outline, classes=_classes(est, painted, colours, parts))
 
 
 def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[s
     save_stack(est.labels_, path)
     save_image(picture, shown)
     classes = _classes(est, painted, colours, [None] * len(colours))
-    return _told(est, path, shown, slices=[number + 1 for number in numbers], classes=classes)
+    return _result(est, path, shown, slices=[number + 1 for number in numbers], classes=classes)
 
 
 def _classes(
@@ -174,7 +174,7 @@ def _classes(
     ]
 
 
-def _told(est: Any, output: Path, outline: Path, **more: Any) -> dict[str, Any]:
+def _result(est: Any, output: Path, outline: Path, **more: Any) -> dict[str, Any]:
     """Plain values of a fitted cut: the files, what is its own, seconds, notes and warnings."""
     return {
         "output": str(output),
@@ -223,10 +223,10 @@ def demo(out_dir: str, observer: Observer | None = None) -> dict[str, Any]:
         _put(STROKES.read_bytes(), strokes)
     check_output(shown)
     words = (str(photograph), str(strokes), str(output))
-    told = cut(*words, observer=observer)
-    _draw(photograph, strokes, told, shown)
+    result = cut(*words, observer=observer)
+    _draw(photograph, strokes, result, shown)
     return {
-        **told,
+        **result,
         "image": "china.jpg of scikit-learn",
         "command": shlex.join(("mustlink", "cut", words[0], "--strokes", words[1], "-o", words[2])),
         "picture": str(shown),
@@ -240,14 +240,14 @@ def _put(content: bytes, path: Path) -> None:
         temporary.write_bytes(content)
 
 
-def _draw(photograph: Path, strokes: Path, told: dict[str, Any], target: Path) -> None:
+def _draw(photograph: Path, strokes: Path, result: dict[str, Any], target: Path) -> None:
     """Strokes, outline and the first cut-out that is no ground, side by side."""
     image = load_image(photograph, "photograph")
-    first = next(one for one in told["classes"] if not one["is_ground"])
+    first = next(one for one in result["classes"] if not one["is_ground"])
     figure = pictures.side_by_side(
         (
             pictures.painted(image, *load_strokes(strokes, "strokes")),
-            load_image(told["outline"], "outline"),
+            load_image(result["outline"], "outline"),
             load_cut_out(first["cut_out"], "cut-out"),
         ),
         ("a few strokes", "the cut along them", "one part, cut out"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import platform
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -18,24 +17,12 @@ from mustlink.core.observe import Recorder
 from mustlink_io.hdf5.result import Stage
 from mustlink_io.hdf5.writing import to_json
 
-_ALSO = ("numba", "pyamg", "pynndescent", "scikit-learn")  # what results depend on, too
+_LIBRARIES = ("numpy", "scipy", "h5py", "numba", "pyamg", "pynndescent", "scikit-learn")
 
 
 def stages_of(recorder: Recorder) -> list[Stage]:
     """Stages so far, as a result tells them."""
     return [Stage(name=s.name, seconds=s.seconds, peak_bytes=s.peak_bytes) for s in recorder.stages]
-
-
-@contextlib.contextmanager
-def thread_limit(threads: int | None) -> Iterator[None]:
-    """Keep BLAS and OpenMP to a number of threads."""
-    if threads is None:
-        yield
-        return
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=threads):
-        yield
 
 
 def now() -> str:
@@ -67,31 +54,18 @@ def command_line(command: str, data: str | None, options: Mapping[str, Any]) -> 
 
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
-    import h5py
-    import scipy
-
     import mustlink
 
-    return {
-        "mustlink": str(getattr(mustlink, "__version__", "unknown")),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "h5py": h5py.__version__,
-        **{name: _installed(name) for name in _ALSO},
-        "python": platform.python_version(),
-    }
-
-
-def _installed(package: str) -> str:
-    """Version of a package without importing it."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "unknown"
+    found = {"mustlink": str(mustlink.__version__)}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "unknown"
+    return {**found, "python": platform.python_version()}
 
 
 WORST = 10  # broken constraints, and labels answered otherwise, that are named
-MOST_PAIRS = 2_000_000  # constraints that a result keeps a copy of
 _BINS = 40
 _QUANTILES = {"p01": 0.01, "p25": 0.25, "p75": 0.75, "p99": 0.99}
 _MOST_VALUES = 200  # eigenvalues of the graph
@@ -232,21 +206,6 @@ def overruled(labels: Labels, given: Labels) -> dict[str, Any]:
             for n in nodes[:WORST].tolist()
         ],
     }
-
-
-def side_content(known: Any) -> dict[str, Any]:
-    """What was asked of a clustering, as entries of the result file; not of a second graph.
-
-    More than two million pairs are left out: the file that they came from is named in the result.
-    """
-    content: dict[str, Any] = {}
-    if known is None:
-        return content
-    if 0 < known.belief.size <= MOST_PAIRS:
-        content |= {"/constraints/pairs": known.pairs, "/constraints/belief": known.belief}
-    if known.labels is not None:
-        content["/constraints/labels"] = known.labels
-    return content
 
 
 def spectrum(graph: Any) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs.carried import graph_of_all
-from mustlink_io.jobs.diagnostics import graph_health, health_of, stages_of, thread_limit
+from mustlink_io.jobs.diagnostics import graph_health, health_of, stages_of
 from mustlink_io.jobs.methods import flag
 
 _USUAL = 15  # neighbours
@@ -68,46 +68,48 @@ class GraphJob:
         return {**found, "output": self.output}
 
 
-def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
+def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
+    from threadpoolctl import threadpool_limits
+
     from mustlink.graph import Graph, image_graph
     from mustlink.neighbors import knn_graph
 
-    place, params, memory = formats.parse(asked.data), asked.params, asked.memory
+    place, params, memory = formats.parse(job.data), job.params, job.memory
     loaded = image = None
-    plain = asked.weights is None and asked.executor is None
-    with thread_limit(asked.threads):
+    plain = job.weights is None and job.executor is None
+    with threadpool_limits(job.threads):
         if place.suffix in PICTURES:
-            _refuse(asked, f"{place}: is a picture, whose pixels have their neighbours")
+            _refuse(job, f"{place}: is a picture, whose pixels have their neighbours")
             with recorder.stage("reading"):
                 image = load_image(place.path, str(place))
-                weights = _weights(asked, image.shape[0] * image.shape[1], None)
+                weights = _weights(job, image.shape[0] * image.shape[1], None)
             with recorder.stage("pixel graph"):
                 graph = image_graph(image)
         else:
             with recorder.stage("reading") as advance:
                 lazy_above = None if memory is None else memory // LAZY
-                if asked.executor is not None:
+                if job.executor is not None:
                     lazy_above = 0  # workers read the file
-                apart = columns_apart(asked.data, weights=asked.weights)
-                loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps, apart)
-                weights = _weights(asked, loaded.n_rows, loaded.names)
-            loaded.report(recorder)
+                apart = columns_apart(job.data, weights=job.weights)
+                loaded = formats.load(job.data, None, advance, lazy_above, job.steps, apart)
+                weights = _weights(job, loaded.n_rows, loaded.names)
+            loaded.tell(recorder)
             image = loaded.image
             if loaded.kind == "graph":
-                _refuse(asked, f"{loaded.place}: is a graph already")
+                _refuse(job, f"{loaded.place}: is a graph already")
                 graph = replace(
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
             elif plain and _stays_on_disk(loaded, memory, params):
-                more = {"n_jobs": asked.threads, "memory": memory}
-                return _told(_write_rows(loaded, target, params, recorder, **more), recorder)
+                more = {"n_jobs": job.threads, "memory": memory}
+                return _outcome(_write_rows(loaded, target, params, recorder, **more), recorder)
             else:
                 folder = target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
-                options["executor"] = asked.executor
+                options["executor"] = job.executor
                 graph = knn_graph(
                     loaded.value,
-                    n_jobs=asked.threads,
+                    n_jobs=job.threads,
                     observer=recorder,
                     duplicates="merge",
                     **options,
@@ -124,8 +126,8 @@ def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
             else:  # those left out are one node without edges
                 graph = graph.beside(loaded.kept, loaded.n_rows)
                 affinity = graph.affinity
-        told = json.loads(to_json(graph.info))
-        content = matrices.graph_content(affinity, told, graph.weights, graph.rows)
+        origin = json.loads(to_json(graph.info))
+        content = matrices.graph_content(affinity, origin, graph.weights, graph.rows)
         if loaded is not None and loaded.names is not None:
             content["/names"] = loaded.names.texts
         if loaded is not None and loaded.fitted is not None:
@@ -133,7 +135,7 @@ def _run(asked: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
         if image is not None:
             content["/image"] = image
         writing.write(target, content)
-    return _told(result, recorder)
+    return _outcome(result, recorder)
 
 
 def _stays_on_disk(data: formats.InputData, memory: int | None, params: Mapping[str, Any]) -> bool:
@@ -145,7 +147,7 @@ def _stays_on_disk(data: formats.InputData, memory: int | None, params: Mapping[
     return home_for(memory, None, FitInput(n, 0, d, k, n)).name != "memory"
 
 
-def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+def _outcome(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
     return {
         **result,
         "stages": [stage.plain() for stage in stages_of(recorder)],
@@ -156,18 +158,18 @@ def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
     }
 
 
-def _weights(asked: GraphJob, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
-    if asked.weights is None:
+def _weights(job: GraphJob, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
+    if job.weights is None:
         return None
-    return formats.load_weights(asked.weights, n, names, asked.data)
+    return formats.load_weights(job.weights, n, names, job.data)
 
 
-def _refuse(asked: GraphJob, why: str) -> None:
+def _refuse(job: GraphJob, why: str) -> None:
     """Raise InputError for an option that is for points."""
-    flags = [flag(name) for name in sorted(set(asked.params) - {"random_state"})]
-    for word in (*flags, *asked.steps.options()):
+    flags = [flag(name) for name in sorted(set(job.params) - {"random_state"})]
+    for word in (*flags, *job.steps.options()):
         raise InputError(f"{why}; it takes no {word}")
-    if asked.executor is not None:
+    if job.executor is not None:
         raise InputError(f"{why}; leave out --workers and --scheduler")
 
 

@@ -45,7 +45,7 @@ def look_at_table(place: formats.Place) -> TableLook | None:
         rows = np.hstack([np.where(gap, 0, values), gap]).astype(np.float32)
     return TableLook(
         (len(values), len(rest)),
-        [told for told, _ in found],
+        [info for info, _ in found],
         int(gap.any(axis=1).sum()),
         len(values) - count_distinct(rows),
         None if texts is None else formats.names_or_none(texts, str(place)),
@@ -72,11 +72,11 @@ def _column(table: tables.Table, at: int, title: str) -> tuple[dict[str, Any], A
     values = points.numbers_of(cells, as_codes=True) if numbers is None else numbers
     assert values is not None
     known = values[~np.isnan(values)]
-    told: dict[str, Any] = {"name": title, "type": kind, "missing": int(values.size - known.size)}
+    info: dict[str, Any] = {"name": title, "type": kind, "missing": int(values.size - known.size)}
     if kind == "text":
-        return told | {"different": int(np.unique(known).size)}, values
+        return info | {"different": int(np.unique(known).size)}, values
     ends = (float(known.min()), float(known.max())) if known.size else (None, None)
-    return told | {"low": ends[0], "high": ends[1]}, values
+    return info | {"low": ends[0], "high": ends[1]}, values
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Contents:
 
     def plain(self) -> dict[str, Any]:
         """What `--json` prints."""
-        told = {} if self.result is None else self.result.plain()
+        info = {} if self.result is None else self.result.plain()
         shown = {"file": self.file, "bytes": self.bytes, "entries": self.entries}
         columns = {} if self.columns is None else {"columns": self.columns}
-        return {**shown, **columns, **self.versions, **told}
+        return {**shown, **columns, **self.versions, **info}
 
 
 def describe(text: str) -> Contents:
@@ -122,16 +122,16 @@ def describe(text: str) -> Contents:
 def _describe_table(look: TableLook, name: str, size: int) -> Contents:
     """Points, and their columns: also what is to be prepared before they are clustered."""
     counts = ((look.missing_rows, "with missing values"), (look.equal, "equal to one before"))
-    said = [f"{n:,} {'row' if n == 1 else 'rows'} {what}" for n, what in counts if n]
-    points = _entry("points", look.shape, "float32") | {"nnz": None, "meaning": ", ".join(said)}
+    words = [f"{n:,} {'row' if n == 1 else 'rows'} {what}" for n, what in counts if n]
+    points = _entry("points", look.shape, "float32") | {"nnz": None, "meaning": ", ".join(words)}
     return Contents(name, size, [points, *_names_entry(look.names)], columns=look.columns)
 
 
 def _names_entry(names: formats.NodeNames | None) -> list[dict[str, Any]]:
     if names is None:
         return []
-    told = {"meaning": f"of the nodes; the first is {names.shown(0)}"}
-    return [_entry("names", (len(names),), "text") | told]
+    info = {"meaning": f"of the nodes; the first is {names.told(0)}"}
+    return [_entry("names", (len(names),), "text") | info]
 
 
 def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
@@ -172,9 +172,9 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
     while waiting:
         group, prefix = waiting.pop()
         below: list[tuple[h5py.Group, str]] = []
-        told = matrices.PARTS if matrices.is_sparse_group(group) else ()
+        info = matrices.PARTS if matrices.is_sparse_group(group) else ()
         for name in group:
-            if name in told:
+            if name in info:
                 continue
             if isinstance(name, bytes):  # h5py finds nothing by such a name
                 found.append((f"{prefix}/{store.text(name)}", None))
@@ -203,28 +203,25 @@ def _address(item: h5py.Group) -> int:
 
 
 def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
+    entry = {"path": path, "shape": [], "type": "", "bytes": 0, "meaning": ""}
     if path == f"/{model_tree.PLACE}" and isinstance(item, h5py.Group):
         size = model_tree.n_bytes(item)
-        told = {"path": path, "shape": [], "type": f"model, {size / 1e6:.3g} MB", "bytes": size}
         meaning = "graph, smooth vectors and parameters: for mustlink.load, refit and predict"
-        return told | {"meaning": meaning}
+        return entry | {"type": f"model, {size / 1e6:.3g} MB", "bytes": size, "meaning": meaning}
     if isinstance(item, h5py.Group):
         name = item.name
         parts = [store.dataset(file, f"{name}/{key}", values=False) for key in matrices.PARTS]
         shape = list(matrices.sparse_shape(file, name))
-        square = shape[0] == shape[1]
-        return {
-            "path": path,
+        return entry | {
             "shape": shape,
             "type": f"sparse {parts[0].dtype}",
             "nnz": int(parts[0].size),
             "bytes": int(sum(part.id.get_storage_size() for part in parts)),
-            "meaning": "graph" if square else "sparse points",
+            "meaning": "graph" if shape[0] == shape[1] else "sparse points",
         }
     if isinstance(item, h5py.Dataset):
         row = schema.ITEMS.get(path)
-        return {
-            "path": path,
+        return entry | {
             "shape": list(item.shape or ()),
             "type": "text" if item.dtype.kind in "OSU" else str(item.dtype),
             "bytes": int(item.id.get_storage_size()),
@@ -232,6 +229,6 @@ def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
         }
     if item is None or isinstance(item, h5py.Datatype):
         kind = "unknown: its name is not UTF-8" if item is None else "named type"
-        return {"path": path, "shape": [], "type": kind, "bytes": 0, "meaning": ""}
+        return entry | {"type": kind}
     kind = "link to another file" if isinstance(item, h5py.ExternalLink) else "link"
-    return {"path": path, "shape": [], "type": kind, "bytes": 0, "meaning": "not followed"}
+    return entry | {"type": kind, "meaning": "not followed"}

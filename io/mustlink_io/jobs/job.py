@@ -22,10 +22,14 @@ from mustlink_io import formats
 from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Apart, columns_apart
 from mustlink_io.hdf5.file_names import FORMS
+from mustlink_io.jobs.answers import content_of, findings_of
 from mustlink_io.jobs.diagnostics import command_line
 from mustlink_io.jobs.methods import Method, flag, steps_of
 from mustlink_io.jobs.side_information import class_shares
 
+# Fields in the order in which they are typed.
+_TYPED = ("n_clusters", "method", "labels", "constraints", "soft_labels", "graph", "prior")
+_TYPED += ("belief", "beliefs", "strict", "confidence", "membership", "hierarchy")
 # Endings of other formats, which HDF5 under their name would be taken for.
 _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "h5ad")]
 
@@ -64,9 +68,7 @@ class Job(ABC):
     overwrite: bool = False
 
     verb: ClassVar[str]
-    own_flags: ClassVar[Mapping[str, str]]  # fields by what is typed for them
     methods: ClassVar[Mapping[str, Method]]
-    common: ClassVar[frozenset[str]]
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -109,8 +111,8 @@ class Job(ABC):
     @property
     def command(self) -> str:
         """The command line of this job."""
-        own = {name: getattr(self, field) for name, field in self.own_flags.items()}
-        into = self.target is not None
+        own = {flag(name): getattr(self, name) for name in _TYPED if hasattr(self, name)}
+        into = {"--key": self.key, "--overwrite": self.overwrite} if self.target else {}
         options = {
             **{name: None if value is False else value for name, value in own.items()},
             **dict.fromkeys(self.steps.options(), True),
@@ -121,8 +123,7 @@ class Job(ABC):
             "--threads": self.threads,
             "--memory": self.memory,
             "--time": self.time_limit,
-            "--key": self.key if into else None,
-            "--overwrite": (into and self.overwrite) or None,
+            **{name: value or None for name, value in into.items()},
             **({"--in-place": True} if self.in_place else {"-o": self.output}),
             "--no-model": self.no_model or None,
         }
@@ -146,32 +147,23 @@ class Job(ABC):
     @property
     def neighbours(self) -> int:
         """Neighbours of a point in the graph that will be made."""
-        import mustlink
-
-        usual = getattr(mustlink, self.methods[self.method].estimator).n_neighbors
-        return int(self.params.get("n_neighbors", usual))
+        return int(self.estimator().n_neighbors)
 
     def stated_cost(self) -> Any:
         """What the estimator states of its memory (`mustlink.context.method_cost.Cost`)."""
         k = getattr(self, "n_clusters", None)
-        return self.unfitted().cost(None if isinstance(k, int) else self._classes_named())
+        return self.estimator().cost(None if isinstance(k, int) else self._classes_named())
 
-    def estimator(self, side: Any = None) -> Any:
-        """The estimator with its parameters; `side` is what `read` returned, None before that."""
-        return self._kind(**self.parameters(side))
+    def estimator(self, side: Any = None, **more: Any) -> Any:
+        """The estimator with its parameters and `more`; `side` is what `read` returned, if it did.
 
-    @property
-    def _kind(self) -> Any:
-        import mustlink
-
-        return getattr(mustlink, self.methods[self.method].estimator)
-
-    def unfitted(self) -> Any:
-        """The estimator with the parameters that it knows and that need no data."""
-        kind = self._kind
-        given = {"n_clusters": getattr(self, "n_clusters", None), **self.params}
-        known = kind._get_param_names()
-        return kind(**{name: value for name, value in given.items() if name in known})
+        Shares of the classes, which are of the labels, are left out before that.
+        """
+        params = {"random_state": 0, **self.params, **more}
+        shares = params.pop("class_shares", None)
+        if shares is not None and side is not None:
+            params["class_mass"] = class_shares(shares, self.labels_of(side))
+        return self.methods[self.method].kind(**params)
 
     def _classes_named(self) -> int | None:
         """Classes in the file of the labels; None where it is not there yet, or is no such file."""
@@ -192,7 +184,7 @@ class Job(ABC):
         self._check_output()
         method = self.methods[self.method]
         for name in self.params:
-            if name not in self.common | method.options:
+            if name not in method.options:
                 able = ", ".join(key for key, m in self.methods.items() if name in m.options)
                 raise InputError(
                     f"{flag(name)}: no option of -m {self.method}; it belongs to {able}"
@@ -214,6 +206,7 @@ class Job(ABC):
             )
         if "labels" in method.needs and self.labels is None:
             raise InputError(f"-m {self.method}: needs labels of some nodes; give --labels FILE")
+        self.estimator()._check()
 
     def _check_output(self) -> None:
         place = formats.parse(self.output)
@@ -260,20 +253,6 @@ class Job(ABC):
     ) -> Any:
         """Read what else there is, checked against the data; raises InputError."""
 
-    def parameters(self, side: Any) -> dict[str, Any]:
-        """Parameters of the estimator, where given; `side` is what `read` returned."""
-        return {"random_state": 0, **self.params}
-
-    def with_class_shares(
-        self, params: dict[str, Any], labels: NDArray[np.int64]
-    ) -> dict[str, Any]:
-        """Parameters in which --class-shares are one number a class, called as the engine does."""
-        if "class_shares" not in params:
-            return params
-        shares = class_shares(params["class_shares"], labels)
-        rest = {name: value for name, value in params.items() if name != "class_shares"}
-        return {**rest, "class_mass": shares}
-
     @abstractmethod
     def fit(self, estimator: Any, data: Any, side: Any, **given: Any) -> None:
         """Fit to the data with what `read` returned; `given` are observer and sample_weight."""
@@ -282,10 +261,12 @@ class Job(ABC):
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown, if they are all that `read` found."""
 
-    @abstractmethod
-    def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """What the summary and `--json` tell beside the report."""
+    def answers(self, estimator: Any, side: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Answers as entries of the result file, and findings for its report."""
+        findings = {**findings_of(estimator, side), "command": self.command}
+        return content_of(estimator, side), findings
 
+    @property
     @abstractmethod
-    def content(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """Answers, and what they were asked to obey, as entries of the result file."""
+    def extras(self) -> frozenset[str]:
+        """Entries of the result file that are made where they are requested."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mustlink.preprocessing.request import Preparation
@@ -12,59 +13,62 @@ if TYPE_CHECKING:
     from mustlink_io.formats.datasets import Want
 
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
-COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state", "graph_weights"}
-PROPAGATION_OPTIONS = GRAPH_OPTIONS | {"random_state", "graph_weights"}
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
 _LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier"})
-_NOTHING: frozenset[str] = frozenset()
-_LABELS = frozenset({"labels"})
-_ANY_SIDE = frozenset({"labels", "constraints"})
-_PRIOR = frozenset({"labels", "prior"})
-_POINTS = frozenset({"labels", "points"})
 
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator of the engine: side information that it takes, and what it needs.
+    """An estimator of the engine; `reads` is what files are read as, whatever they look like.
 
-    `takes` is a part of {labels, constraints, prior}, `needs` of {labels, points}; `reads` is what
-    files are read as, whatever they look like. `unused` are parameters that do nothing in it,
-    `shares` says that class shares are for it though it has no class masses.
+    `takes_only` is its side information where that is not labels and constraints of a clusterer, or
+    labels and a prior of a propagator; `unused` are parameters that do nothing in it.
     """
 
     estimator: str
     summary: str
-    takes: frozenset[str] = _ANY_SIDE
-    needs: frozenset[str] = _NOTHING
+    takes_only: tuple[str, ...] | None = None
     reads: Want | None = None
-    unused: frozenset[str] = _NOTHING
-    shares: bool = False
+    unused: tuple[str, ...] = ()
 
     @property
+    def kind(self) -> Any:
+        """The class of the engine."""
+        import mustlink
+
+        return getattr(mustlink, self.estimator)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether it is a propagator."""
+        return hasattr(self.kind, "_minimises")
+
+    @cached_property
+    def takes(self) -> frozenset[str]:
+        """Side information, of labels, constraints and prior."""
+        usual = ("labels", "prior" if self.spreads else "constraints")
+        return frozenset(usual if self.takes_only is None else self.takes_only)
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """What it cannot do without, of labels and points."""
+        points = {"points"} if self.spreads and self.kind._needs_points else set()
+        return frozenset(points | ({"labels"} if self.spreads or self.takes_only else set()))
+
+    @cached_property
     def options(self) -> frozenset[str]:
-        """Its options: parameters of the estimator, and shares where it has masses of classes."""
-        import mustlink
-
-        made = getattr(mustlink, self.estimator, None)
-        if made is None:
-            return _NOTHING
-        found = set(made._get_param_names()) - _LIMITS - self.unused
-        if hasattr(made, "_are_masses") and not made()._are_masses():
-            found.discard("class_mass")
-        if "class_mass" in found or self.shares:
+        """Its options: parameters of the estimator, and shares where it has sizes of classes."""
+        found = set(self.kind._get_param_names()) - _LIMITS - set(self.unused)
+        if "class_mass" in found and (not self.spreads or self.kind()._scales_classes()):
             found.add("class_shares")
+        if self.spreads and not self.kind()._are_masses():
+            found.discard("class_mass")
         return frozenset(found)
-
-    def runs_in(self, home: str) -> bool:
-        """Whether it runs on "disk" or on "ranks"."""
-        import mustlink
-
-        return home in getattr(mustlink, self.estimator).homes
 
 
 METHODS: dict[str, Method] = {
-    "ncut": Method("NCut", "normalised cut, without side information", takes=_NOTHING),
+    "ncut": Method("NCut", "normalised cut, without side information", takes_only=()),
     "csp": Method("CSP", "constrained spectral clustering (Wang, Qian, Davidson)"),
     "disim": Method(
         "DISIM", "directed graphs by singular vectors (Rohe, Qin, Yu)", _LABELS, reads="directed"
@@ -79,59 +83,35 @@ METHODS: dict[str, Method] = {
     "csc-gfhf": Method(
         "CSCGFHF",
         "similarity of propagated labels (Wang, Qian, Davidson 2012), labels only",
-        takes=_LABELS,
-        needs=_LABELS,
+        takes_only=("labels",),
     ),
 }
-SPREADING = ("srcp", "e2cp")
-
-
-def at_scale(method: str) -> frozenset[str]:
-    """Options of a clusterer where nodes are on disk or on ranks; not with every value."""
-    taken = METHODS[method].options - (COMMON_OPTIONS - {"max_iter", "random_state"})
-    if method in SPREADING:
-        return taken
-    return taken - ({"init"} if method == "ncut" else set())
-
-
 PROPAGATORS: dict[str, Method] = {
     "poisson": Method(
-        "Poisson",
-        "labels as charges, for few labels (Calder et al.)",
-        takes=_LABELS,
-        needs=_LABELS,
-        shares=True,
+        "Poisson", "labels as charges, for few labels (Calder et al.)", takes_only=("labels",)
     ),
-    "gfhf": Method(
-        "GFHF",
-        "harmonic values, labels kept as given (Zhu et al.); try --class-mass",
-        _PRIOR,
-        _LABELS,
-    ),
-    "llgc": Method(
-        "LLGC", "labels may be corrected (Zhou et al.); the default for graphs", _PRIOR, _LABELS
-    ),
-    "tik-reg": Method("TikReg", "balanced smooth regression (Belkin et al.)", _PRIOR, _LABELS),
-    "ncut": Method("NCutPropagation", "normalised cut near the labels", _PRIOR, _LABELS),
-    "green": Method("GreenFunction", "Green's function (Ding et al.)", _LABELS, _LABELS),
-    "lelp": Method("LELP", "Laplacian eigenmaps", _PRIOR, _LABELS),
-    "gwem": Method("GWEM", "walks of some steps (Szummer, Jaakkola)", _PRIOR, _LABELS),
+    "gfhf": Method("GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass"),
+    "llgc": Method("LLGC", "labels may be corrected (Zhou et al.); the default for graphs"),
+    "tik-reg": Method("TikReg", "balanced smooth regression (Belkin et al.)"),
+    "ncut": Method("NCutPropagation", "normalised cut near the labels"),
+    "green": Method("GreenFunction", "Green's function (Ding et al.)", takes_only=("labels",)),
+    "lelp": Method("LELP", "Laplacian eigenmaps"),
+    "gwem": Method("GWEM", "walks of some steps (Szummer, Jaakkola)"),
     "cluster-kernel": Method(
         "ClusterKernel",
         "classifier on eigenvectors (Chapelle et al.)",
-        _LABELS,
-        _LABELS,
-        unused=frozenset({"solver", "tol", "max_iter"}),
+        takes_only=("labels",),
+        unused=("solver", "tol", "max_iter"),
     ),
-    "lnp": Method("LNP", "local linear fits (Wang, Zhang)", _PRIOR, _POINTS),
-    "llelp": Method("LLELP", "locally linear embedding", _PRIOR, _POINTS),
-    "ltsalp": Method("LTSALP", "tangent spaces", _PRIOR, _POINTS),
+    "lnp": Method("LNP", "local linear fits (Wang, Zhang)"),
+    "llelp": Method("LLELP", "locally linear embedding"),
+    "ltsalp": Method("LTSALP", "tangent spaces"),
 }
 
 
 def running_in(home: str, methods: Mapping[str, Method]) -> list[str]:
     """Names of the methods that run on "disk" or on "ranks"."""
-    return [name for name, one in methods.items() if one.runs_in(home)]
+    return [name for name, one in methods.items() if home in one.kind.homes]
 
 
 PREPARING = ("standardize", "one_hot", "impute", "drop_missing", "drop")
@@ -150,6 +130,8 @@ _FLAGS = {
     "graph_weights": "--view-weights",
     "n_steps": "--steps",
     "n_components": "--components",
+    "n_clusters": "-k",
+    "method": "-m",
 }
 
 

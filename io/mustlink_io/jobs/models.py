@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,10 @@ from mustlink.propagation.propagator import Propagator, call_classes
 from mustlink_io.formats import results
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.jobs import diagnostics
-from mustlink_io.jobs.carried import Carried, points_of
-from mustlink_io.jobs.cluster import cluster_content, cluster_findings
-from mustlink_io.jobs.propagate import propagation_content, propagation_findings
+from mustlink_io.jobs.answers import content_of, findings_of
+from mustlink_io.jobs.carried import Carried
+from mustlink_io.jobs.points import points_of
 from mustlink_io.jobs.run import result_of
-from mustlink_io.jobs.side_information import answers_apart
 
 
 def save_model(
@@ -42,11 +39,9 @@ def save_model(
     beside.prepare(estimator)
     tree = model.state_of(estimator, data=data)
     writing.check_output(path)
-    content, findings = _told(estimator)
-    content, findings = beside.beside(estimator, {**content, **answers_apart(estimator)}, findings)
-    parameters = {
-        "method": type(estimator).__name__, **tree["parameters"], **beside.parameters
-    }  # fmt: skip
+    content, findings = beside.beside(estimator, *_answers(estimator))
+    method = {"method": type(estimator).__name__}
+    parameters = {**method, **tree["parameters"], **beside.parameters}
     shown = result_of(estimator, findings, content, estimator.report_, parameters, beside.inputs)
     with locked(str(path)):
         writing.write(path, {**content, **shown.content()}, model_tree.writer(tree))
@@ -61,8 +56,10 @@ def load_model(path: str | Path, data: Any = None) -> Any:
             f"{path}: has no model; est.save writes one, and mustlink cluster and propagate do, "
             "but with --no-model, on disk or on ranks"
         )
+    name = tree.get("class")
+    kinds = {name: getattr(mustlink, name)} if name in mustlink.__all__ else {}
     try:
-        estimator = model.restored(tree, _Kinds(), data)
+        estimator = model.restored(tree, kinds, data)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     if isinstance(estimator._points, dict):
@@ -90,55 +87,32 @@ def _names_in(path: str | Path) -> dict[int, str]:
         return results.names_in(file, "/class_names", "/classes")
 
 
-class _Kinds(Mapping[str, Any]):
-    """What `mustlink` makes public, by name; imported when it is asked for."""
+def _answers(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Answers of a fitted estimator as entries of its file, and what is found out about them.
 
-    def __getitem__(self, name: str) -> Any:
-        return getattr(mustlink, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(mustlink.__all__)
-
-    def __len__(self) -> int:
-        return len(mustlink.__all__)
-
-    def __contains__(self, name: object) -> bool:
-        return name in mustlink.__all__
-
-
-def _told_of_classes(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As `_told`, of a propagator; classes with names are numbered in their order."""
-    names = np.asarray(estimator.classes_)
-    given = np.asarray(estimator.given_labels_)
+    Classes with names are numbered in their order.
+    """
+    if isinstance(estimator, GraphClusterer):
+        known, names = estimator.constraints_, estimator.cluster_names_
+        side = None if known.is_empty else known
+        more = {}
+        if names:
+            most = int(estimator.labels_.max()) + 1
+            more = {"/class_names": [names.get(number, "") for number in range(most)]}
+        return content_of(estimator, side) | more, findings_of(estimator, side)
+    if not isinstance(estimator, Propagator):
+        return content_of(estimator, None), {}
+    names, given = np.asarray(estimator.classes_), np.asarray(estimator.given_labels_)
     if names.dtype.kind == "i":
-        numbered, more = estimator, {}
-    else:
-        numbered, more = copy(estimator), {"/class_names": [str(name) for name in names]}
-        numbered.classes_ = np.arange(names.size)
-        numbered.labels_ = _numbers(names, estimator.labels_)
-        given = _numbers(names, given)
-    content = {**propagation_content(numbered, given), **more}
-    return content, propagation_findings(numbered, given)
+        return content_of(estimator, given), findings_of(estimator, given)
+    numbered, given = copy(estimator), _numbers(names, given)
+    numbered.classes_ = np.arange(names.size)
+    numbered.labels_ = _numbers(names, estimator.labels_)
+    more = {"/class_names": [str(name) for name in names]}
+    return content_of(numbered, given) | more, findings_of(numbered, given)
 
 
 def _numbers(names: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
     """Places of labels among the sorted names; -1 for what is none."""
     place = {name: code for code, name in enumerate(names.tolist())}
     return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-
-
-def _told(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Answers of a fitted estimator as entries of its file, and what is found out about them."""
-    if isinstance(estimator, GraphClusterer):
-        known = estimator.constraints_
-        side = None if known.is_empty else known
-        content = {**cluster_content(estimator), **diagnostics.side_content(side)}
-        names = estimator.cluster_names_
-        if names:
-            most = int(estimator.labels_.max()) + 1
-            content["/class_names"] = [names.get(number, "") for number in range(most)]
-        return content, cluster_findings(estimator, side)
-    if isinstance(estimator, Propagator):
-        return _told_of_classes(estimator)
-    values = np.asarray(estimator.eigenvalues_, dtype=float)
-    return {"/embedding": estimator.embedding_, "/eigenvalues": values}, {}

@@ -16,7 +16,7 @@ from mustlink.context.method_cost import DiskCost
 from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.core.check import as_points
 from mustlink.core.process_memory import size_text
-from mustlink.eigen.work import DISK
+from mustlink.eigen.work import DISK, RANKS
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph.structure import has_even_degrees
 from mustlink.neighbors.points_by_rows import count_distinct
@@ -28,13 +28,7 @@ from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.hdf5.store import FileNames, stored_names
-from mustlink_io.jobs.methods import (
-    GRAPH_OPTIONS,
-    METHODS,
-    PROPAGATORS,
-    at_scale,
-    flag,
-)
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATORS, flag
 
 _NOTHING = Preparation()
 
@@ -173,13 +167,16 @@ def probe_of(text: str, steps: Preparation) -> Probe:
 
 def probe(sample: NDArray[Any]) -> Probe:
     """Judge a sample of points (s, d) by all their distances. Cost O(s²d)."""
+    from sklearn.neighbors import NearestNeighbors
+
     X = as_points(sample[np.isfinite(sample).all(axis=1)]).astype(np.float64)
     distinct = np.unique(X, axis=0)
     equal = 1.0 - len(distinct) / max(len(X), 1)
     sooner = f"{equal:.0%} of a sample are equal rows, which become one" if equal > _EQUAL else ""
     if len(distinct) <= 4 * _NEIGHBOURS:
         return Probe(sooner=sooner)
-    distances, lists = _nearest(distinct)
+    search = NearestNeighbors(n_neighbors=_NEIGHBOURS, algorithm="brute").fit(distinct)
+    distances, lists = search.kneighbors()
     ratio = np.log(distances[:, -1:] / np.maximum(distances[:, :-1], 1e-12 * distances[:, -1:]))
     dimension = 1.0 / max(float(ratio.mean()), 1e-3)  # Levina & Bickel 2004
     symmetric = _symmetric(lists)
@@ -192,18 +189,6 @@ def probe(sample: NDArray[Any]) -> Probe:
     return Probe(min(max(symmetric, SYMMETRIC), MOST_SYMMETRIC), later, sooner)
 
 
-def _nearest(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Distances and numbers of the 15 nearest others, (s, 15) each, nearest first."""
-    X = X - X.mean(axis=0)
-    squares = (X**2).sum(axis=1)
-    found = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0.0)
-    np.fill_diagonal(found, np.inf)
-    lists = np.argpartition(found, _NEIGHBOURS, axis=1)[:, :_NEIGHBOURS]
-    lengths = np.take_along_axis(found, lists, axis=1)
-    order = np.argsort(lengths, axis=1)
-    return np.sqrt(np.take_along_axis(lengths, order, 1)), np.take_along_axis(lists, order, 1)
-
-
 def _symmetric(lists: NDArray[np.int64]) -> float:
     """Entries of A + Aᵀ for each of A."""
     s, k = lists.shape
@@ -212,10 +197,9 @@ def _symmetric(lists: NDArray[np.int64]) -> float:
     return 2.0 * pairs / (s * k)
 
 
-_TOLD = {"labels", "constraints"}  # files that say something of nodes
+_SIDES = {"labels", "constraints"}  # files that say something of nodes
 _NAME = 250  # bytes of a name that is looked up
 _NAMES = 4  # at most such a part of the memory is for names
-_OF_POINTS = {"n_neighbors", "metric", "weights"}
 
 
 def is_by_rows(job: Any) -> bool:
@@ -224,51 +208,45 @@ def is_by_rows(job: Any) -> bool:
 
 
 def in_memory_only(job: Any, *, is_points: bool) -> str | None:
-    """What a job asks for that does not run on disk, as it is typed; None where all of it does.
+    """The first of what a job requests that does not run on disk, as it is typed, or None.
 
     Raises InputError for parameters that make no sense anywhere.
     """
-    of_labels = job.methods is PROPAGATORS
-    if not job.methods[job.method].runs_in(DISK):
-        return f"-m {job.method}"
-    takes = _TOLD & METHODS[job.method].takes if not of_labels else {"labels"}
-    asked = [f"--{role.split()[0]}" for role in job.inputs if role not in takes | {"data"}]
+    return next(left_out(job, DISK, is_points=is_points), None)
+
+
+def left_out(job: Any, home: str, *, is_points: bool = False) -> Iterator[str]:
+    """What a job requests that does not run on disk or on ranks, as it is typed.
+
+    Which options of a method run there says the estimator. Raises InputError for parameters that
+    make no sense anywhere.
+    """
+    method = job.methods[job.method]
+    if home not in method.kind.homes:
+        yield f"-m {job.method}"
+        return
+    read = {"data", "prior", "belief"} if home == RANKS else {"data"}
+    roles = (role.rstrip(" 0123456789") for role in job.inputs)
+    yield from (
+        f"--{one.replace(' ', '-')}" for one in roles if one not in read | _SIDES & method.takes
+    )
     more = ("confidence", "membership", "hierarchy")
-    asked += [f"--{name}" for name in more if getattr(job, name, False)]
-    asked += ["--drop-missing"] if is_points and job.steps.drop_missing else []
-    asked += ["AnnData as output"] if job.target is not None else []
-    asked += [f"--as {job.read_as}"] if job.read_as not in (None, "points") else []
-    asked += [] if of_labels or job.n_clusters not in (None, "auto") else [f"-k {job.n_clusters}"]
-    asked += _options_alone(job, is_points=is_points)
-    return asked[0] if asked else None
-
-
-def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
-    """Options of the method that do not run on disk, or not with their values."""
-    of_labels, params = job.methods is PROPAGATORS, job.params
-    if of_labels:
-        able = job.methods[job.method].options - GRAPH_OPTIONS - {"refine", "graph_weights"}
-    else:
-        able = at_scale(job.method)
-    able = able | {"affinity"} | (_OF_POINTS if is_points else set())
-    values = {"affinity": ["rbf"] if is_points else [], "variant": ["shi-malik"]}
-    values |= {"solver": ["dense"]} if of_labels else {}
-    for name, value in params.items():
-        if of_labels and name == "refine" and value is not True:
-            continue
-        if name not in able or value in values.get(name, ()):
-            yield _typed(name, value)
-    if not of_labels and METHODS[job.method].takes:
-        try:
-            job.estimator()._check_home(DISK)
-        except AtHomeOnlyError as error:
-            if error.name not in params:
-                raise
-            yield _typed(error.name, params[error.name])
-
-
-def _typed(name: str, value: Any) -> str:
-    return flag(name) if value is True else f"{flag(name)} {value}"
+    yield from (f"--{name}" for name in more if getattr(job, name, False))
+    yield from ["--drop-missing"] if is_points and job.steps.drop_missing else []
+    yield from [] if is_points else job.steps.options()
+    yield from ["AnnData as output"] if job.target is not None else []
+    if job.read_as is not None and not (is_points and job.read_as == "points"):
+        yield f"--as {job.read_as}"
+    if getattr(job, "n_clusters", 0) == "auto":
+        yield "-k auto"
+    for name, value in job.params.items():
+        if name in GRAPH_OPTIONS and value != "precomputed" and (not is_points or value == "rbf"):
+            yield f"{flag(name)} {value}"
+    try:
+        job.estimator()._check_home(home)
+    except AtHomeOnlyError as error:
+        value = job.params[error.name]
+        yield flag(error.name) if value is True else f"{flag(error.name)} {value}"
 
 
 def cost_on_disk(job: Any, n: int, nnz: int) -> DiskCost:
@@ -324,8 +302,8 @@ def load(job: Any) -> formats.InputData:
 
 def _looked_up(job: Any, names: FileNames, place: formats.Place) -> NodeNames | None:
     """The names in memory, where labels or constraints may be of nodes by name; InputError."""
-    told = [text for role, text in job.inputs.items() if role in _TOLD]
-    if all(formats.parse(text).suffix == ".npy" for text in told):
+    texts = [text for role, text in job.inputs.items() if role in _SIDES]
+    if all(formats.parse(text).suffix == ".npy" for text in texts):
         return None
     needed = _NAME * len(names)
     if job.memory is not None and needed > job.memory // _NAMES:

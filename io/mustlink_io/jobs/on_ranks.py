@@ -17,9 +17,6 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from mustlink.constraints import Constraints
 from mustlink.core.observe import Observer, Recorder, Unheard
 from mustlink.core.process_memory import cores, peak_bytes
 from mustlink.eigen.work import RANKS
@@ -30,19 +27,11 @@ from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.graphs import RowSlices, row_slices
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.result import Input, Result
-from mustlink_io.jobs import diagnostics
-from mustlink_io.jobs.carried import names_content, with_class_names
+from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.diagnostics import now
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import (
-    GRAPH_OPTIONS,
-    SPREADING,
-    at_scale,
-    flag,
-    running_in,
-)
-from mustlink_io.jobs.propagate import PropagateJob, Sides
+from mustlink_io.jobs.methods import running_in
+from mustlink_io.jobs.on_disk import left_out
 from mustlink_io.jobs.run import result_of
 from mustlink_io.jobs.side_information import labels_of
 from mustlink_io.system import user
@@ -73,10 +62,10 @@ def launch(ranks: int, arguments: Sequence[str]) -> int:
             "leave out --ranks"
         )
     command = [*launcher(ranks), sys.executable, "-m", "mustlink_io", *arguments]
-    said = environment(ranks)
+    environ = environment(ranks)
     if not sys.stdout.isatty():
-        said |= _PLAIN
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=said) as job:
+        environ |= _PLAIN
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environ) as job:
         try:
             code = job.wait()
         except BaseException:  # Ctrl-C reaches mpiexec, too; SIGTERM does not
@@ -94,9 +83,9 @@ def launcher(ranks: int) -> list[str]:
     found = shutil.which("mpiexec")
     if found is None:
         raise InputError("--ranks: no mpiexec on the PATH; install Open MPI, see docs/scale.md")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    output = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     options = ["-n", str(ranks)]
-    if "OpenRTE" in said.stdout or "Open MPI" in said.stdout:
+    if "OpenRTE" in output.stdout or "Open MPI" in output.stdout:
         # Quiet: what mpiexec writes about a rank that ended would hide what that said itself.
         # Unbound: two ranks bound to one busy core were measured to take seven times as long.
         options += ["-q", "--bind-to", "none", "--oversubscribe"]
@@ -128,23 +117,6 @@ Fit = Callable[[Any, Observer], "Result | None"]  # of ranks and an observer, on
 _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the same, mostly
 
 
-# Fields of jobs, by what is typed for them, that do not run on ranks.
-_AT_HOME = {
-    "--graph": "graph",
-    "--weights": "sample_weight",
-    "--view": "views",
-    "--as": "read_as",
-    "--memory": "memory",
-    "--time": "time_limit",
-    "--resume": "resume",
-    "--confidence": "confidence",
-    "--membership": "membership",
-    "--hierarchy": "hierarchy",
-    "--key or an output in .h5ad": "target",
-    "--soft-labels": "soft_labels",
-}
-
-
 def check(job: Job, ranks: int) -> Fit:
     """What a rank does; raises InputError for what does not run on so many ranks."""
     job = job.settled(is_graph=True)
@@ -154,51 +126,23 @@ def check(job: Job, ranks: int) -> Fit:
     data = formats.InputData("graph", SimpleNamespace(shape=shape), place)
     labels = None if job.labels is None else labels_of(job.labels, data, None, job.data)
     side = job.read(data, labels, Recorder())
-    if isinstance(job, ClusterJob):
-        if side is None and job.method != "ncut":
-            raise InputError(f"-m {job.method}: give --labels or --constraints, or choose -m ncut")
-        return partial(_clustered, job, graph, side)
-    assert isinstance(job, PropagateJob)
-    assert labels is not None
-    estimator = job.estimator(side)
-    estimator._check_home(RANKS)
-    return partial(_propagated, job, graph, data, labels, side, estimator)
+    if isinstance(job, ClusterJob) and side is None and job.method != "ncut":
+        raise InputError(f"-m {job.method}: give --labels or --constraints, or choose -m ncut")
+    beside = Carried.of_files(data, labels, job.extras)
+    return partial(_fitted, job, graph, side, job.estimator(side), beside)
 
 
 def refuse(job: Job) -> None:
     """Raise InputError for what does not run on ranks, whatever the graph."""
     job.check()
-    if not job.methods[job.method].runs_in(RANKS):
-        there = ", ".join(running_in(RANKS, job.methods))
-        raise left_out(f"-m {job.method}", f"or choose -m {there}")
-    if isinstance(job, ClusterJob) and job.n_clusters == "auto":
-        raise left_out("-k auto", "or give a number")
-    for name, field in _AT_HOME.items():
-        if getattr(job, field, None):
-            raise left_out(name)
-    for word in job.steps.options():
-        raise left_out(word)
-    if isinstance(job, ClusterJob):
-        _refuse_options(job)
-        return
-    for name, value in job.params.items():
-        if name in GRAPH_OPTIONS or (name == "refine" and value is True):
-            raise left_out(flag(name))
-        if (name, value) == ("solver", "dense"):
-            raise left_out("--solver dense")
-
-
-def _refuse_options(job: ClusterJob) -> None:
-    for name in job.params:
-        if name not in at_scale(job.method):
-            raise left_out(flag(name))
-    solver = job.params.get("solver", "auto")
-    if solver not in ("auto", "lobpcg") and job.method not in SPREADING:
-        raise left_out(f"--solver {solver}", "or take lobpcg")
-    if job.params.get("variant") == "shi-malik":
-        raise left_out("--variant shi-malik", "or take luxburg or ng")
-    if job.method != "ncut":
-        job.estimator()._check_home(RANKS)
+    limits = {"--memory": job.memory, "--time": job.time_limit, "--resume": job.resume}
+    for word in (*left_out(job, RANKS), *(name for name, value in limits.items() if value)):
+        other = ", or give a number" if word == "-k auto" else ""
+        if word == f"-m {job.method}":
+            other = f", or choose -m {', '.join(running_in(RANKS, job.methods))}"
+        raise InputError(
+            f"{word}: does not run on ranks; leave it out{other}, or leave out --ranks"
+        )
 
 
 def graph_of(job: Job, ranks: int) -> RowSlices:
@@ -214,12 +158,6 @@ def graph_of(job: Job, ranks: int) -> RowSlices:
     graph = row_slices(place.path, place.part)
     Division(graph.n_nodes, ranks)
     return graph
-
-
-def left_out(what: str, other: str = "") -> InputError:
-    """What does not run on ranks, and what to do."""
-    then = f", {other}" if other else ""
-    return InputError(f"{what}: does not run on ranks; leave it out{then}, or leave out --ranks")
 
 
 @contextmanager
@@ -251,14 +189,14 @@ def all_or_none(ranks: int) -> Iterator[Any]:
         found.communicator.Abort(2 if known else 1)
 
 
-def run(job: Job, asked: int, observer: Observer) -> Result | None:
+def run(job: Job, ranks_wanted: int, observer: Observer) -> Result | None:
     """The part of this rank; the result on rank 0, None on the others. Does not return on failure.
 
     The graph is read as it is: what readers do to one that is not fit for use, they do not do here.
     All ranks end before anybody goes on.
     """
-    fit = check(job, asked)
-    with all_or_none(asked) as ranks:
+    fit = check(job, ranks_wanted)
+    with all_or_none(ranks_wanted) as ranks:
         from mustlink.kernels.threads import threads
 
         if ranks.own:
@@ -270,88 +208,46 @@ def run(job: Job, asked: int, observer: Observer) -> Result | None:
     return found
 
 
-def _clustered(
-    job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
+def _fitted(
+    job: Job,
+    graph: RowSlices,
+    side: Any,
+    estimator: Any,
+    beside: Carried,
+    ranks: Any,
+    observer: Observer,
 ) -> Result | None:
-    from mustlink.clusterers.clusterer import fit_at
+    from mustlink.clusterers import clusterer
     from mustlink.eigen.rank_work import RankWork
+    from mustlink.propagation import propagator
 
     info = {"kind": "precomputed", **graph.info}
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)
-    fitted, k = fit_at(job.estimator(), work, known), int(job.n_clusters)
-    _note_ranks(fitted, ranks, work.peaks())
+    if isinstance(job, ClusterJob):
+        clusterer.fit_at(estimator, work, side)
+    else:
+        propagator.fit_at(estimator, work, side.labels, *(side.believed or (None, None)))
+    peaks = work.peaks()
     if ranks.own:
         return None
-    labels = fitted.labels_
-    assigned = labels[labels >= 0]
-    outcome = {
-        "sizes": np.bincount(assigned, minlength=k).tolist(),
-        "unassigned": int(labels.size - assigned.size),
-        "command": f"{job.command} --ranks {ranks.count}",
-    }
-    content = {"/labels": labels, "/embedding": fitted.embedding_}
-    content |= {"/eigenvalues": fitted.eigenvalues_}
-    content |= diagnostics.side_content(known)
-    parameters = {"method": job.method, "n_clusters": k, "ranks": ranks.count, **job.params}
-    return write(job, graph, work.recorder, fitted, outcome, content, parameters)
-
-
-def write(
-    job: Job,
-    graph: RowSlices,
-    recorder: Recorder,
-    fitted: Any,
-    outcome: dict[str, Any],
-    content: dict[str, Any],
-    parameters: dict[str, Any],
-) -> Result:
-    """Write the result, on rank 0: `outcome` and `content` of what was `fitted`."""
+    report, recorder = estimator.report_, work.recorder
+    choices = {**report.choices, "ranks": ranks.count}
+    extra = {**report.extra, "peak_bytes_of_ranks": peaks}
+    estimator.report_ = replace(report, choices=choices, extra=extra)
+    content, outcome = beside.beside(estimator, *job.answers(estimator, side))
     path = formats.parse(job.data).path
     with recorder.stage("checksums") as advance:
         digest = formats.sha256(path, advance)
     inputs = [Input(role="data", name=job.data, bytes=path.stat().st_size, sha256=digest)]
     outcome |= {
-        "finished": now(),
+        "command": f"{job.command} --ranks {ranks.count}",
         "data": {"kind": "graph", "shape": [graph.n_nodes, graph.n_nodes]},
-        "notes": [note for note in recorder.notes if note not in recorder.warnings],
+        "notes": recorder.remarks,
         "warnings": list(recorder.warnings),
     }
-    result = result_of(fitted, outcome, content, recorder, parameters, inputs)
+    parameters = {"method": job.method, "ranks": ranks.count, **estimator.get_params()}
+    result = result_of(estimator, outcome, content, recorder, parameters, inputs)
     with recorder.stage("writing"):
         writing.write(job.output, {**content, **result.content()})
     seconds = result.seconds + recorder.stages[-1].seconds
     return result.told(output=job.output, seconds=seconds, peak_bytes=peak_bytes())
-
-
-def _propagated(
-    job: PropagateJob,
-    graph: RowSlices,
-    data: formats.InputData,
-    labels: formats.Labels,
-    side: Sides,
-    estimator: Any,
-    ranks: Any,
-    observer: Observer,
-) -> Result | None:
-    from mustlink.eigen.rank_work import RankWork
-    from mustlink.propagation.propagator import fit_at
-
-    work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
-    believed = side.believed or (None, None)
-    found = fit_at(estimator, work, side.labels, *believed)
-    peaks = work.peaks()
-    if found is None:
-        return None
-    _note_ranks(found, ranks, peaks)
-    outcome = with_class_names(job.outcome(found, side), labels)
-    outcome["command"] = f"{job.command} --ranks {ranks.count}"
-    content = job.content(found, side) | names_content(data, labels, found)
-    parameters = {"method": job.method, "ranks": ranks.count, **job.params}
-    return write(job, graph, work.recorder, found, outcome, content, parameters)
-
-
-def _note_ranks(fitted: Any, ranks: Any, peaks: Any) -> None:
-    """Say in the report of a fit on how many ranks it ran, and what each of them took."""
-    report = fitted.report_
-    extra = {**report.extra, "peak_bytes_of_ranks": peaks}
-    fitted.report_ = replace(report, choices={**report.choices, "ranks": ranks.count}, extra=extra)

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink_io import formats
 from mustlink_io.formats import results
-from mustlink_io.jobs import diagnostics
-from mustlink_io.jobs.carried import mean_confidence, of_kept, told_of_confidence
-from mustlink_io.jobs.diagnostics import now
+from mustlink_io.jobs.carried import of_kept
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
-from mustlink_io.jobs.side_information import class_labels, load_believed, load_graph, told_of_prior
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATORS, Method, flag
+from mustlink_io.jobs.side_information import (
+    class_labels,
+    load_believed,
+    load_graph,
+    prior_findings,
+)
 
 ON_GRAPHS, ON_PICTURES = "llgc", "gfhf"
 _DOUBLE = 8
@@ -50,16 +52,7 @@ class PropagateJob(Job):
     membership: bool = False
 
     verb: ClassVar[str] = "propagate"
-    own_flags: ClassVar[Mapping[str, str]] = {
-        "--labels": "labels",
-        "-m": "method",
-        "--graph": "graph",
-        "--prior": "prior",
-        "--belief": "belief",
-        "--membership": "membership",
-    }
     methods: ClassVar[Mapping[str, Method]] = PROPAGATORS
-    common: ClassVar[frozenset[str]] = PROPAGATION_OPTIONS
 
     @classmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,10 +137,6 @@ class PropagateJob(Job):
         believed = load_believed(self.prior, self.belief, data, kept, self.data, recorder)
         return Sides(known, graph, believed)
 
-    def parameters(self, side: Sides) -> dict[str, Any]:
-        """Parameters of the estimator, where given."""
-        return self.with_class_shares(super().parameters(side), side.labels)
-
     def fit(self, estimator: Any, data: Any, side: Sides, **given: Any) -> None:
         """Fit to points, points and their graph, or a graph."""
         if side.believed is not None:
@@ -160,52 +149,15 @@ class PropagateJob(Job):
         """Labels (n,), -1 unknown."""
         return side.labels
 
-    def outcome(self, estimator: Any, side: Sides) -> dict[str, Any]:
-        """Classes and their sizes, how sure the answers are, how the graph looks."""
-        prior = None
+    def answers(self, estimator: Any, side: Sides) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As of every job, with what a prior did."""
+        content, findings = super().answers(estimator, side.labels)
         if side.believed is not None:
-            prior = told_of_prior(*side.believed, side.labels, estimator)
-        found = {**propagation_findings(estimator, side.labels, prior), "command": self.command}
-        if not self.membership:
-            return found
-        labels, sure = np.asarray(estimator.labels_), estimator.membership_.max(axis=1)
-        by = estimator.calibration_
-        return {**found, **told_of_confidence(sure, labels, side.labels, by)}
+            prior = prior_findings(*side.believed, side.labels, estimator)
+            findings["constraints"]["prior"] = prior
+        return content, findings
 
-    def content(self, estimator: Any, side: Sides) -> dict[str, Any]:
-        """Labels, their distributions, confidence, classes, and the labels given."""
-        found = propagation_content(estimator, side.labels)
-        if self.membership:
-            found["/membership"] = estimator.membership_
-            found["/confidence"] = found["/membership"].max(axis=1)
-        return found
-
-
-def propagation_findings(
-    estimator: Any, given: NDArray[np.int64], prior: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """What a fitted propagator found from labels (n,), -1 unknown, and what a prior did to it."""
-    labels, classes = (np.asarray(one) for one in (estimator.labels_, estimator.classes_))
-    place = np.searchsorted(classes, labels[labels >= 0])
-    found = {
-        "sizes": np.bincount(place, minlength=classes.size).tolist(),
-        "mean_confidence": mean_confidence(np.asarray(estimator.confidence_), labels, given),
-        "finished": now(),
-        "constraints": {"kind": "labels", **diagnostics.overruled(labels, given), "prior": prior},
-    }
-    graph = getattr(estimator, "graph_", None)
-    if isinstance(graph, Graph):  # all edges are at hand
-        found["graph"] = diagnostics.graph_health(graph)
-        found["clusters"] = diagnostics.clusters(graph, labels)
-    return found
-
-
-def propagation_content(estimator: Any, given: NDArray[np.int64]) -> dict[str, Any]:
-    """Answers of a fitted propagator, and the labels it was given, as entries of its file."""
-    return {
-        "/labels": np.asarray(estimator.labels_),
-        "/label_distributions": estimator.label_distributions_,
-        "/confidence": np.asarray(estimator.confidence_),
-        "/classes": np.asarray(estimator.classes_),
-        "/constraints/labels": given,
-    }
+    @property
+    def extras(self) -> frozenset[str]:
+        """What else the result tells."""
+        return frozenset({"/membership"} if self.membership else ())

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import sample_bytes
+from mustlink.context.fit_plan import HELD_OUT, Plan
+from mustlink.context.method_cost import held_out_seconds, sample_bytes
 from mustlink.context.stage_cache import digest
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Observer, Recorder
@@ -27,27 +28,13 @@ from mustlink_io.hdf5.result import Input, Report, Result
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs import on_disk
-from mustlink_io.jobs.carried import (
-    content_of_all,
-    names_content,
-    of_kept,
-    outcome_of_all,
-    reference_of,
-    tell_lost,
-    with_class_names,
-)
+from mustlink_io.jobs.carried import Carried, content_of_all, note_lost, outcome_of_all
 from mustlink_io.jobs.diagnostics import stages_of, versions
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
-from mustlink_io.jobs.planning import (
-    HELD_OUT,
-    Plan,
-    check_room,
-    held_out_seconds,
-    plan_job,
-    tell_time,
-)
-from mustlink_io.jobs.side_information import answers_apart, labels_of, load_graph
+from mustlink_io.jobs.planning import beyond, check_room, plan_job
+from mustlink_io.jobs.points import reference_of
+from mustlink_io.jobs.side_information import labels_of, load_graph
 
 _TOO_LITTLE = f"{HELD_OUT}: none, as "  # the time is up, or the memory
 
@@ -80,7 +67,7 @@ def look(
 
 
 _WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
-_SAID = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
+_IN_JSON = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
 
 
 def run(job: Job, observer: Observer, executor: Executor | None = None) -> Result:
@@ -109,7 +96,8 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
         remove_leftovers(target)
         remove(folder_of(job.output), ())
         if job.time_limit is not None:
-            tell_time(planned or plan_job(job), job.time_limit, recorder)
+            for sentence in beyond(planned or plan_job(job), job.time_limit):
+                recorder.note(sentence)
         return _run(job, paths, recorder, planned, executor)
 
 
@@ -126,7 +114,7 @@ def _run(
         side = job.read(data, labels, recorder)
         if labels is not None and data.kept is not None:
             known = labels.codes >= 0
-            tell_lost(recorder, "labels", int(known.sum()), int(known[data.kept].sum()))
+            note_lost(recorder, "labels", int(known.sum()), int(known[data.kept].sum()))
         weights = None
         if job.sample_weight is not None:
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)
@@ -152,10 +140,9 @@ def _run(
         raise
     found = look(job.labels_of(side), estimator, data, recorder)
     with recorder.stage("looking at the result"):
-        kept_labels = of_kept(labels, data.kept)
-        outcome = with_class_names(job.outcome(estimator, side), labels)
-        content = {**job.content(estimator, side), **answers_apart(estimator)}
-        content |= names_content(data, kept_labels, estimator)
+        beside = Carried.of_files(data, labels, job.extras)
+        beside.prepare(estimator)
+        content, outcome = beside.beside(estimator, *job.answers(estimator, side))
         if data.kept is not None:
             outcome = outcome_of_all(outcome, data.kept)
             content = content_of_all(content, data.kept, data.n_rows)
@@ -164,7 +151,7 @@ def _run(
         if data.image is not None and job.target is None:
             content["/image"] = data.image
         work.settle()
-    told = {
+    findings = {
         **outcome,
         "baseline": found,
         "data": {"kind": data.kind, "shape": list(data.value.shape)},
@@ -176,7 +163,7 @@ def _run(
     parameters = {"method": job.method, **estimator.get_params()}
     if not job.steps.is_nothing:
         parameters["preparation"] = job.steps.to_dict()
-    result = result_of(estimator, told, content, recorder, parameters, inputs)
+    result = result_of(estimator, findings, content, recorder, parameters, inputs)
     model = _model(job, estimator.prepared_by(data.fitted), data, inputs)
     with recorder.stage("writing"):
         notes = _write(job, {**content, **result.content()}, model)
@@ -232,20 +219,20 @@ def result_of(
 ) -> Result:
     """What the file will tell: of the fit, of what was found out besides, of all stages so far."""
     stages = stages_of(recorder)  # those of the fit among them
-    told = {
+    findings = {
         **estimator.report_.to_dict(),
         "seconds": sum(stage.seconds for stage in stages),
         "peak_bytes": max((stage.peak_bytes for stage in stages), default=0),
         **outcome,
     }
-    del told["stages"]
+    del findings["stages"]
     return Result(
-        report=Report.of(told),
+        report=Report.of(findings),
         stages=stages,
         parameters=dict(parameters),
         versions=versions(),
         inputs=list(inputs),
-        **{name[1:]: np.asarray(content[name]).tolist() for name in _SAID if name in content},
+        **{name[1:]: np.asarray(content[name]).tolist() for name in _IN_JSON if name in content},
     )
 
 
@@ -269,19 +256,14 @@ def _write(job: Job, content: Mapping[str, Any], model: Any) -> list[str]:
 
 def _estimator(job: Job, data: formats.InputData, side: Any) -> Any:
     """The estimator with its parameters; a graph as data leaves no choice of neighbours."""
-    import mustlink
-
-    params = job.parameters(side)
-    if data.kind == "graph":
-        for name in sorted(GRAPH_OPTIONS & set(params)):
-            if (name, params[name]) != ("affinity", "precomputed"):
-                raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {params[name]}")
-        params["affinity"] = "precomputed"
-    made = getattr(mustlink, job.methods[job.method].estimator, None)
-    if made is None:
-        raise InputError(f"-m {job.method}: not in this version of mustlink; choose another")
-    limits = {"memory": job.memory, "time_limit": job.time_limit}
-    return made(n_jobs=job.threads, **limits, **params)
+    limits = {"n_jobs": job.threads, "memory": job.memory, "time_limit": job.time_limit}
+    if data.kind != "graph":
+        return job.estimator(side, **limits)
+    for name in sorted(GRAPH_OPTIONS & set(job.params)):
+        value = job.params[name]
+        if (name, value) != ("affinity", "precomputed"):
+            raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {value}")
+    return job.estimator(side, **limits, affinity="precomputed")
 
 
 def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.discretize.cuts import network_scores
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
@@ -47,16 +48,16 @@ def score(
     }
     real: Labels | None = None
     if truth is not None:
-        told = labels_beside(truth, int(found.size), known_names, about.sides, pixels)
-        real = told.codes
+        info = labels_beside(truth, int(found.size), known_names, about.sides, pixels)
+        real = info.codes
         result["truth"] = agreement(found, real)
         classes, named = real, about.class_names
-        if about.classes and (named is None) == (told.classes is None):
+        if about.classes and (named is None) == (info.classes is None):
             # numbers mean classes, not just clusters
             known = real >= 0
-            if named is not None and told.classes is not None:
+            if named is not None and info.classes is not None:
                 code = {name: at for at, name in named.items()}
-                classes = np.array([*(code.get(name, -2) for name in told.classes), -1])[real]
+                classes = np.array([*(code.get(name, -2) for name in info.classes), -1])[real]
             result["truth"]["right"] = float(np.mean(found[known] == classes[known]))
     if constraints is not None:
         from mustlink.discretize.satisfaction import satisfaction
@@ -66,7 +67,9 @@ def score(
     if graph is None:
         return result | (results.network_scores(labels) or {})
     whole, more = _graph_of(graph, about, found.size)
-    result |= more | _on_graph(whole, found)
+    scores = network_scores(whole, found[whole.first_rows])
+    del scores["clusters"]
+    result |= more | scores
     if leiden:
         result["leiden"] = _of_leiden(whole, real)
     return result
@@ -78,26 +81,17 @@ def _graph_of(graph: str, about: results.About, n: int) -> tuple[Graph, dict[str
 
     kind: formats.Want = "graph" if about.sides is None else "bipartite"
     loaded = formats.load(graph, "directed" if about.directed else kind)
-    told = {}
+    info = {}
     if about.directed:
         loaded = replace(loaded, value=loaded.value + loaded.value.T)
-        told["graph_is"] = "undirected: the weights of both directions added"
+        info["graph_is"] = "undirected: the weights of both directions added"
     if loaded.n_rows != n:
         raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {n} labels")
-    return replace(Graph.from_affinity(loaded.value), rows=loaded.rows), told
-
-
-def _on_graph(graph: Graph, found: Labels) -> dict[str, Any]:
-    from mustlink.discretize.cuts import network_scores
-
-    scores = network_scores(graph, found[graph.first_rows])
-    return {name: value for name, value in scores.items() if name != "clusters"}
+    return replace(Graph.from_affinity(loaded.value), rows=loaded.rows), info
 
 
 def _of_leiden(graph: Graph, real: Labels | None) -> dict[str, Any]:
     """What Leiden finds on the graph, by the same scores."""
-    from mustlink.discretize.cuts import network_scores
-
     theirs = clusters_by_leiden(graph)
     scores = network_scores(graph, theirs)
     return {

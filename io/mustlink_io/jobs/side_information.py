@@ -19,7 +19,7 @@ from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import EQUAL, SMOOTHED
 
-_TOLD = 5  # contradictions that are told in words
+_NAMED = 5  # contradictions that are told in words
 
 
 class FileConstraints(Constraints):
@@ -39,35 +39,18 @@ class FileConstraints(Constraints):
         found = super().contradictions()
         if not hasattr(self, "_file"):  # a copy that the engine made
             return found
-        told = (_Told.of(one, self._file) for one in found[:_TOLD])
-        return (*told, *found[_TOLD:])
+        worded = (FileContradiction(**vars(one), file=self._file) for one in found[:_NAMED])
+        return (*worded, *found[_NAMED:])
 
 
-@dataclass(frozen=True)
-class _Told(Contradiction):
+@dataclass(frozen=True, kw_only=True)
+class FileContradiction(Contradiction):
     """A contradiction in words of the file."""
 
-    words: str = ""
-
-    @classmethod
-    def of(cls, one: Contradiction, file: formats.PairFile) -> _Told:
-        pair, lines = file.pair(one.pair), [file.row(row) for row in one.rows]
-        if one.reason == "both signs":
-            words = f"pair {pair} is must-link on {lines[0]}, cannot-link on {lines[1]}"
-        elif one.reason == "between classes":
-            words = f"must-link {pair} of {lines[0]} joins two classes"
-        else:
-            chain = [file.node(node) for node in one.path]
-            if len(chain) > 6:
-                chain = [*chain[:3], "…", *chain[-2:]]
-            by = f" by {' - '.join(chain)}" if chain else ""
-            group = f"a group of {one.n_nodes} must-linked nodes"
-            words = f"cannot-link {pair} of {lines[0]} lies in {group}{by}"
-        return cls(one.reason, one.pair, one.rows, one.n_nodes, one.path, words)
+    file: formats.PairFile
 
     def __str__(self) -> str:
-        """The words."""
-        return self.words
+        return self.told(self.file.row, self.file.node)
 
 
 def load_constraints(
@@ -126,8 +109,8 @@ def refuse_contradictions(known: Constraints, where: str | None) -> None:
     """Raise InputError for constraints of which some cannot hold, naming up to five."""
     found = known.contradictions()
     if found:
-        named = "; ".join(str(one) for one in found[:_TOLD])
-        more = f"; and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+        named = "; ".join(str(one) for one in found[:_NAMED])
+        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         noun = "contradiction" if len(found) == 1 else "contradictions"
         raise InputError(
             f"{where}: {len(found)} {noun}: {named}{more}; correct the pairs, or leave out "
@@ -163,9 +146,6 @@ def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[fl
             "class, in this order"
         )
     return list(given)  # type: ignore[arg-type]
-
-
-_APART = ("row_labels", "column_labels", "sending_labels", "receiving_labels")
 
 
 def labels_of(
@@ -214,13 +194,7 @@ def _of_one_side(
     raise formats.LabelCountError(f"{error}; {cure}") from None
 
 
-def answers_apart(estimator: Any) -> Mapping[str, NDArray[Any]]:
-    """Labels of rows and columns, or of who sends and who receives, as entries of a result file."""
-    names = (name for name in _APART if hasattr(estimator, f"{name}_"))
-    return {f"/{name}": np.asarray(getattr(estimator, f"{name}_")) for name in names}
-
-
-def load_graph(text: str, data: formats.InputData) -> Any:
+def load_graph(text: str, data: formats.Data) -> Any:
     """The engine's graph of the rows that are kept, in the data's order; raises InputError."""
     from mustlink.graph import Graph
 
@@ -325,12 +299,12 @@ def _silent(P: Floats, where: str, recorder: Recorder) -> NDArray[np.bool_]:
     return silent
 
 
-def told_of_prior(
+def prior_findings(
     P: Floats, belief: Floats, labels: NDArray[np.int64], estimator: Any
 ) -> dict[str, Any]:
     """Of how many nodes without a label something was believed, and how many are as it says."""
-    asked = (belief > 0) & (labels < 0)
-    likeliest = np.asarray(estimator.classes_)[P[asked].argmax(axis=1)]
-    kept = int((np.asarray(estimator.labels_)[asked] == likeliest).sum())
-    mean = float(belief[asked].mean()) if asked.any() else 0.0
-    return {"n_believed": int(asked.sum()), "mean_belief": mean, "n_as_believed": kept}
+    believed = (belief > 0) & (labels < 0)
+    likeliest = np.asarray(estimator.classes_)[P[believed].argmax(axis=1)]
+    kept = int((np.asarray(estimator.labels_)[believed] == likeliest).sum())
+    mean = float(belief[believed].mean()) if believed.any() else 0.0
+    return {"n_believed": int(believed.sum()), "mean_belief": mean, "n_as_believed": kept}

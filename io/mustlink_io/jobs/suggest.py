@@ -111,8 +111,8 @@ def _with_views(
         recorder.note("--view: this look is at the points alone; the command has the other graphs")
         return loaded.value
     first = Graph.from_affinity(loaded.value)
-    told = Constraints.none(first.n_nodes) if known is None else known
-    joined = several(first, others, lambda graph: told)
+    values = Constraints.none(first.n_nodes) if known is None else known
+    joined = several(first, others, lambda graph: values)
     return one_of(first, joined, "auto", 0, recorder).affinity
 
 
@@ -186,7 +186,7 @@ def _plan(
 ) -> dict[str, Any]:
     """Seconds and peak memory of the run; nothing where its memory does not suffice."""
     command, name = SHELL[found.method]
-    asked: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "data": data,
         "output": "",
         "method": name,
@@ -198,15 +198,15 @@ def _plan(
     }
     job: ClusterJob | PropagateJob
     if command == "propagate":
-        job = PropagateJob(**asked)
+        job = PropagateJob(**fields)
     else:
         pairs = None if name == "ncut" else constraints
-        job = ClusterJob(n_clusters=found.parameters["n_clusters"], constraints=pairs, **asked)
+        job = ClusterJob(n_clusters=found.parameters["n_clusters"], constraints=pairs, **fields)
     edges = 0 if found.seen.kind == "points" else 2 * found.seen.links.edges
     shape = Shape(found.seen.n, found.seen.d, edges, size)
     try:
         plan = plan_job(job, shape=shape, speed=measured_speed())
     except InputError:  # too little memory, which is among the doubts
         return {"seconds": None}
-    told = plan.to_dict()
-    return {name: told[name] for name in ("seconds", "seconds_are", "why", "peak_bytes")}
+    values = plan.to_dict()
+    return {name: values[name] for name in ("seconds", "seconds_are", "why", "peak_bytes")}

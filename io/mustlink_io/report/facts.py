@@ -17,7 +17,7 @@ from mustlink_io import formats
 from mustlink_io.formats import anndata, results
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import LARGEST, Calibration, Constraints, Report
-from mustlink_io.jobs.carried import guessed
+from mustlink_io.jobs.answers import guessed
 from mustlink_io.terminal.console import calibrated
 
 _MOST_PARTS, _MOST_NUMBERS = 1_000, 100_000  # of a hierarchy that is drawn

@@ -18,7 +18,8 @@ from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
 from mustlink_io.hdf5.writing import check_output
-from mustlink_io.jobs.carried import Carried, fingerprint
+from mustlink_io.jobs.carried import Carried
+from mustlink_io.jobs.points import fingerprint
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import as_given, flat
 from mustlink_io.ui.node_session import NodeSession

@@ -1,0 +1,128 @@
+"""Points of a model that its file does not hold: from which file they are read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.context.stage_cache import digest
+from mustlink.core.check import as_points
+from mustlink.errors import InputError
+from mustlink.preprocessing.request import Preparation
+from mustlink_io import formats
+from mustlink_io.formats import stream
+from mustlink_io.formats.data import Apart
+
+_HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content")
+_ROWS = 1 << 16  # looked at in one go
+
+
+class PointsElsewhere:
+    """Points (n, d) of a model that are read when they are first asked for, and checked."""
+
+    ndim = 2
+
+    def __init__(self, reference: Mapping[str, Any], model: Path) -> None:
+        self.reference = dict(reference)
+        self.shape: tuple[int, int] = tuple(reference["shape"])
+        self._model = model
+        self._found: NDArray[Any] | None = None
+        if "file" in reference:
+            self._place()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All of them; raises InputError where they are not there, or others."""
+        if self._found is None:
+            self._found = self._read()
+        return self._found if dtype is None else self._found.astype(dtype, copy=False)
+
+    def _read(self) -> NDArray[Any]:
+        if "file" not in self.reference:
+            raise InputError(
+                f"{self._model}: the points are not in it, only their digest; give them: "
+                "mustlink.load(path, data=X)"
+            )
+        place, text = self._place(), self.reference["file"]
+        there = os.path.exists(place.path)
+        if not there or stream.sha256(place.path) != self.reference["sha256"]:
+            gone = "has changed since" if there else "is not there"
+            raise InputError(
+                f"{self._model}: its points are those of {text}, which {gone}; give them: "
+                "mustlink.load(path, data=X)"
+            )
+        given = self.reference["steps"]
+        try:
+            steps: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            apart = tuple(Apart(str(option), str(name)) for option, name in self.reference["apart"])
+            how: dict[str, Any] = {"steps": Preparation(**steps), "apart": apart}
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{self._model}: damaged: how points were read; save anew") from error
+        how["want"] = "points" if self.reference["want"] == "points" else None
+        return as_points(formats.load(str(place), **how).value)
+
+    def _place(self) -> formats.Place:
+        """Their file, as it was named or beside the model; InputError where it is no file.
+
+        The model may name anything: reading a device or a pipe would never end.
+        """
+        place = formats.parse(self.reference["file"])
+        beside = self._model.parent / place.path
+        if not os.path.exists(place.path) and os.path.exists(beside):
+            place = replace(place, path=beside)
+        if os.path.exists(place.path) and not place.path.is_file():
+            raise InputError(
+                f"{self._model}: its points are those of {place.path}, which is no regular file; "
+                "give them: mustlink.load(path, data=X)"
+            )
+        return place
+
+
+def fingerprint(X: Any) -> str:
+    """SHA-256 of points (n, d) in single precision, which is how files are read; by rows."""
+    found = hashlib.sha256()
+    for first in range(0, X.shape[0], _ROWS):
+        found.update(np.ascontiguousarray(X[first : first + _ROWS], dtype=np.float32).data)
+    return found.hexdigest()
+
+
+def reference_of(
+    text: str, sha256: str, want: Any, steps: Preparation, apart: Any, X: Any
+) -> dict[str, Any]:
+    """How points are found again: from which file, read as what, prepared how; and which."""
+    complete = [(one.option, one.name) for one in apart]
+    which = list(X.shape), fingerprint(X)
+    return dict(zip(_HOW, (text, sha256, want, steps.to_dict(), complete, *which), strict=True))
+
+
+def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
+    """The caller's points, if they are those; else such that are read when asked for. InputError.
+
+    `reference` may come from any file: it names a file to read, and nothing to be done.
+    """
+    shape: Any = reference.get("shape")
+    fine = isinstance(shape, list | tuple) and len(shape) == 2
+    complete = "digest" in reference or set(_HOW) - {"content"} <= set(reference) <= set(_HOW)
+    complete = complete and isinstance(reference.get("file", ""), str)
+    if not fine or not complete or not all(isinstance(size, int) and size > 0 for size in shape):
+        raise InputError(f"{model}: damaged: the reference to its points; save it anew")
+    elsewhere = PointsElsewhere(reference, model)
+    if data is None:
+        return elsewhere
+    X = as_points(data, "data")
+    if X.shape != tuple(shape):
+        raise InputError(f"{model}: data of shape {X.shape}; those that were fitted have {shape}")
+    if "digest" in reference:
+        same = digest(X) == reference["digest"]
+    else:  # models of 0.1 do not say which points they are: their file does
+        X = X.astype(np.float32, copy=False)  # as files are read
+        same = fingerprint(X) == (reference.get("content") or fingerprint(np.asarray(elsewhere)))
+    if not same:
+        raise InputError(f"{model}: data are other points than those that were fitted")
+    return X
