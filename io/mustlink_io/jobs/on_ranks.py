@@ -321,7 +321,7 @@ def write(
     with recorder.stage("writing"):
         writing.write(job.output, {**content, **result.content()})
     seconds = result.seconds + recorder.stages[-1].seconds
-    return result.told(output=job.output, seconds=seconds, peak_bytes=peak_bytes())
+    return result.finished(output=job.output, seconds=seconds, peak_bytes=peak_bytes())
 
 
 def _propagated(
