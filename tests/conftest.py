@@ -72,23 +72,33 @@ def mustlink(data, monkeypatch, capsys):
 
 @pytest.fixture
 def jobs_here(monkeypatch):
-    """Jobs of a batch run in this process, where it is asked what they find, not how they start."""
+    """Jobs of a batch run in this process, for tests of their results, not of how they start."""
+    from concurrent.futures import Future
     from contextlib import redirect_stderr, redirect_stdout
+    from pathlib import Path
 
     from mustlink_io.batch import children
-    from mustlink_io.commands import cli
+    from mustlink_io.commands import batch, cli
 
-    class Here(children.Running):
-        def __init__(self, arguments, log, result, *_):
-            with open(log, "a") as err, open(result, "w") as out:
-                super().__init__(log, err.tell())
-                with redirect_stdout(out), redirect_stderr(err):
-                    self.code = cli.run(list(arguments))
+    class Here:
+        def __init__(self, workers):
+            pass
 
-        def poll(self):
-            return True
+        def __enter__(self):
+            return self
 
-        def send(self, number):
-            """It has ended."""
+        def __exit__(self, *_):
+            pass
 
-    monkeypatch.setattr(children, "Child", Here)
+        def submit(self, _, arguments, place, *__):
+            log, result = Path(place, children.LOG), Path(place, children.RESULT)
+            with (
+                open(log, "a") as err, redirect_stderr(err),
+                open(result, "w") as out, redirect_stdout(out),
+            ):  # fmt: skip
+                code = cli.run(list(arguments))
+            ended = Future()
+            ended.set_result(children.Ended(code))
+            return ended
+
+    monkeypatch.setattr(batch, "ThreadPoolExecutor", Here)

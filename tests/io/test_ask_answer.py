@@ -99,8 +99,7 @@ def test_the_page_and_the_table_have_the_same_answers(place):
     est = ml.load("out.h5")
     first = ml.next_queries(est, 3)
     journal = Journal.beside(Path("out.h5"), est)
-    journal.add(Answer("label", first[:1], 2))
-    journal.add(Answer("unknown", first[1:2]))
+    journal.write([Answer("label", first[:1], 2), Answer("unknown", first[1:2])])
     assert cli.run(["ask", "out.h5", "-n", "5", "-o", "ask.csv"]) == 0
     rows = filled("ask.csv", ["0", "?", "", "", ""])
     assert not {int(one["row"]) for one in rows} & set(first[:2].tolist())

@@ -76,7 +76,7 @@ def test_every_method(propagated, method):
     result, found = propagated(f"points.h5 --labels few.txt -m {method}")
     assert (found["labels"] == TRUTH).mean() > 0.95
     assert result["parameters"]["method"] == method
-    assert not [note for note in result["notes"] if "could not be told" in note]
+    assert not [note for note in result["notes"] if "could not be recorded" in note]
     assert result["classes"] == found["classes"].tolist() == [0, 1, 2]
     assert result["sizes"] == np.bincount(found["labels"], minlength=K).tolist()
     P = found["label_distributions"]

@@ -71,16 +71,14 @@ assert cli.run(["cluster", "x.npy", "-k", "2", "-m", "ncut", "-o", "out.h5"]) ==
 assert cli.run(["info", "out.h5"]) == 0
 assert np.array_equal(ml.load("out.h5").predict(X), ml.load("out.h5").labels_)
 assert cli.run("cluster x.npy -k 2 -m ncut -o d.h5 --memory 900MB".split()) == 0
-from mustlink_io.batch import children
-from mustlink_io.batch.children import Child, stop
-child = Child(["-c", "print(1)"], Path("log"), Path("result"), None, ["-c", "print(7)"])
-while not child.poll():
-    pass
-assert child.code == 0, child.code
-assert Path("result").read_text().strip() == "7"
-child = Child([], Path("log"), Path("result"), None, ["-c", "import time; time.sleep(600)"])
-stop([child], 10.0, [])
-assert child.code not in (None, 0)
+from mustlink_io.batch.children import run_job
+Path("job").mkdir()
+ended = run_job([], "job", ["-c", "print(7)"], ".")
+assert ended.code == 0, ended
+assert Path("job/result.json").read_text().strip() == "7"
+Path("job/stop").touch()
+ended = run_job([], "job", ["-c", "import time; time.sleep(600)"], ".")
+assert ended.code not in (None, 0)
 Path("jobs.toml").write_text('[[job]]\\nname = "a"\\ndata = "x.npy"\\nk = 2\\noutput = "b.h5"')
 assert cli.run(["batch", "jobs.toml"]) == 0
 assert Path("b.h5").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import result, store, writing
-from mustlink_io.hdf5.result import Graph, Input, Report, Result, Stage
+from mustlink_io.hdf5.result import Input, Result, ResultGraph, ResultReport, ResultStage
 from mustlink_io.hdf5.writing import to_json
 
 SPREAD = {"least": 1.0, "median": 2, "mean": 2.5, "most": 4, "p99": 3.9}
@@ -38,8 +38,8 @@ TOLD = {
 
 def made(told=None):
     return Result(
-        report=Report.of(TOLD if told is None else told),
-        stages=[Stage(name="reading", seconds=0.5, peak_bytes=10)],
+        report=ResultReport.of(TOLD if told is None else told),
+        stages=[ResultStage(name="reading", seconds=0.5, peak_bytes=10)],
         parameters={"method": "csp", "beta": np.float64(0.5), "shares": np.ones(2)},
         versions={"mustlink": "1"},
         inputs=[Input(role="data", name="x.h5", bytes=3, sha256="ab")],
@@ -51,7 +51,7 @@ def test_what_is_written_is_read_back(tmp_path):
     writing.write(tmp_path / "x.h5", {"/labels": [0, 1, 1, 0], **made().content()})
     with store.open_h5(tmp_path / "x.h5") as file:
         back = result.read(file, "x.h5")
-    assert back.report == Report.of(TOLD)
+    assert back.report == ResultReport.of(TOLD)
     assert back.report.plain() == TOLD  # what the model does not know included
     assert (back.stages, back.inputs) == (made().stages, made().inputs)
     assert back.parameters == {"method": "csp", "beta": 0.5, "shares": [1, 1]}
@@ -60,18 +60,18 @@ def test_what_is_written_is_read_back(tmp_path):
 
 
 def test_the_json_of_a_run_is_the_report_and_what_stands_beside_it():
-    told = json.loads(to_json(made().told("late", output="o.h5", seconds=3).flat()))
+    told = json.loads(to_json(made().finished("late", output="o.h5", seconds=3).flat()))
     beside = {"stages", "parameters", "versions", "inputs", "output", "eigenvalues"}
     assert set(told) == {*TOLD, *beside, "seconds"}
     assert told["notes"] == ["a remark", "late"]
-    assert Report.model_validate(told).graph == Graph.model_validate(GRAPH)
+    assert ResultReport.model_validate(told).graph == ResultGraph.model_validate(GRAPH)
 
 
-def test_a_run_says_which_part_it_could_not_tell():
-    report = Report.of({**TOLD, "graph": {**GRAPH, "n_edges": -1}})
+def test_a_run_says_which_part_it_could_not_record():
+    report = ResultReport.of({**TOLD, "graph": {**GRAPH, "n_edges": -1}})
     assert report.graph is None
-    assert report.notes == ["a remark", "report: its graph could not be told"]
-    assert Report.of(TOLD).notes == ["a remark"]
+    assert report.notes == ["a remark", "report: its graph could not be recorded"]
+    assert ResultReport.of(TOLD).notes == ["a remark"]
 
 
 def test_an_older_or_empty_file_tells_what_it_has(tmp_path):
@@ -121,6 +121,6 @@ def test_what_every_reader_counts_on_is_refused_if_it_is_not_so(tmp_path, damage
     ],
 )
 def test_any_other_part_that_is_not_of_its_form_is_none(name, value):
-    report = Report.model_validate({**TOLD, name: value})
+    report = ResultReport.model_validate({**TOLD, name: value})
     assert getattr(report, name) is None
     assert report.method == "CSP"

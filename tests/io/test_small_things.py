@@ -10,7 +10,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.batch import arguments, jobs_file
 from mustlink_io.batch import table as batch_table
-from mustlink_io.batch.run import Item
+from mustlink_io.batch.run import BatchJob
 from mustlink_io.batch.state import State
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
@@ -125,11 +125,11 @@ def test_the_table_of_a_batch_scores_what_is_done(mustlink, data, tmp_path):
     ready = jobs_of(tmp_path, JOBS.format(data=data))
     assert mustlink(f"cluster set.h5 -k 3 -m ncut -o {tmp_path / 'set.h5'} --quiet")[0] == 0
     state = State(tmp_path / "state")
-    first = batch_table.row(Item(ready[0], phase="done"), state)
+    first = batch_table.row(BatchJob(ready[0], phase="done"), state)
     assert first["ari"] == first["accuracy"] == 1
-    waiting = batch_table.row(Item(ready[1]), state)
+    waiting = batch_table.row(BatchJob(ready[1]), state)
     assert waiting["ari"] is None
     assert {"ari", "accuracy"} <= set(batch_table.columns([first, waiting]))
     (data / "short.txt").write_text("0\n1\n")
     short = replace(ready[0], truth=str(data / "short.txt"))
-    assert "2 labels" in batch_table.row(Item(short, phase="done"), state)["error"]
+    assert "2 labels" in batch_table.row(BatchJob(short, phase="done"), state)["error"]

@@ -173,7 +173,7 @@ def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     shelf = StageCache(Recorder(), keeper)
     assert shelf.kept("stage", shelf.name_of("stage", "origin"), lambda: 3) == 3
     keeper.settle()
-    assert "not kept" in keeper.troubles[0]
+    assert "not stored" in keeper.troubles[0]
 
 
 def test_what_is_being_written_is_recalled_whole(tmp_path):

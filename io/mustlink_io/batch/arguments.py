@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ from mustlink_io.jobs.propagate import PropagateJob
 Commands = Mapping[str, click.Command]
 
 FRESH = "--fresh"
-WAYS = ("memory", "threads", "resume")  # what was done within other limits still counts
 # Jobs never write their inputs, are what workers run, and are one process each.
-_BATCH_GIVES = {"help", "json", "quiet", "fresh", "in-place", "workers", "scheduler", "ranks"}
+_OF_THE_BATCH = {"help", "json", "quiet", "fresh", "in-place", "workers", "scheduler", "ranks"}
 _SHORT = {"n_clusters": "k", "method": "method", "output": "output"}  # options without a long name
 _NOT_OF_JOBS = ("quiet", "as_json", "workers", "scheduler", "ranks")
 _KINDS: dict[str, type[Job]] = {"cluster": ClusterJob, "propagate": PropagateJob}
@@ -58,19 +57,19 @@ class Ready:
         return Path(self.job.output)
 
     @property
-    def inputs(self) -> list[Path]:
-        """Files that are read, each once."""
-        return list(dict.fromkeys(formats.parse(text).path for text in self.job.inputs.values()))
+    def inputs(self) -> dict[str, Path]:
+        """Files that are read, by role."""
+        return {role: formats.parse(text).path for role, text in self.job.inputs.items()}
 
 
 def keys(command: click.Command) -> dict[str, click.Parameter]:
-    """Return what a jobs file may say for a command, by its name there."""
+    """Return the parameters of a command by their keys in a jobs file."""
     found: dict[str, click.Parameter] = {}
     for parameter in command.params:
         name = str(parameter.name)
         long = [opt for opt in parameter.opts if opt.startswith("--")]
         key = long[0].removeprefix("--") if long else _SHORT.get(name, name)
-        if key not in _BATCH_GIVES:
+        if key not in _OF_THE_BATCH:
             found[key] = parameter
     return found
 
@@ -84,8 +83,8 @@ def argument_list(
 ) -> list[str]:
     """Return the words after `mustlink` that run a job; `limits` are its memory and threads.
 
-    The child's progress goes to the job's log, so it is not quiet. It goes on from whatever a run
-    that was killed left behind, unless it is to be `fresh`.
+    The child is not quiet, as its progress goes to the job's log. Unless `fresh`, it goes on from
+    the stages that an earlier run left.
     """
     known = keys(command)
     values = {**spec.values, **{key: value for key, value in limits.items() if key in known}}
@@ -111,14 +110,13 @@ def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
     names = [opt for opt in parameter.opts if opt.startswith("--")] or parameter.opts
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if not isinstance(value, bool):
-            raise InputError(f"{value!r} given; it is true or false")
-        off = parameter.secondary_opts
-        return names[:1] if value else off[:1]
+            raise InputError(f"{value!r} is the value; it must be true or false")
+        return names[:1] if value else parameter.secondary_opts[:1]
     usual = getattr(parameter, "flag_value", None)  # of an option whose value may be left out
     if isinstance(value, bool) and isinstance(usual, str):
         return [f"{names[0]}={usual}"] if value else []
     if isinstance(value, bool):
-        raise InputError(f"{str(value).lower()} given; it takes a value")
+        raise InputError(f"{str(value).lower()} is no value of it; give one")
     text = repr(value) if isinstance(value, float) else str(value)
     return [f"{names[0]}={text}"] if names[0].startswith("--") else [names[0], text]
 
@@ -126,36 +124,40 @@ def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
 def check_keys(file: JobsFile, where: Where, commands: Commands) -> None:
     """Raise InputError for a key of `[defaults]` that no command has, or of a job that its has not.
 
-    This comes first: a key that is misspelt is told, not that the right one is missing.
+    This comes first: otherwise a misspelt key would be reported as the missing right one.
     """
-    known = {"command", TRUTH, *(key for name in COMMANDS for key in keys(commands[name]))}
+    own = {name: {*keys(commands[name]), TRUTH, "name", "command"} for name in COMMANDS}
+    known = set().union(*own.values())
     for key in file.defaults:
         if key.replace("_", "-") not in known:
-            raise where.wrong(None, f"[defaults]: {key}", f"unknown{_meant(key, known, commands)}")
-    command = file.defaults.get("command", COMMANDS[0])
-    if command not in COMMANDS:
-        raise where.wrong(None, "[defaults]: command", f"{command!r} is none of {COMMANDS}")
+            raise where.wrong(None, f"[defaults]: {key}", f"unknown{did_you_mean(key, known)}")
+    usual = file.defaults.get("command", COMMANDS[0])
+    if usual not in COMMANDS:
+        raise where.wrong(None, "[defaults]: command", f"{usual!r} is none of {COMMANDS}")
     for entry in file.job:
-        name = entry.command or command
-        own = {*keys(commands[name]), TRUTH}
+        command = entry.command or usual
         for key in one_spelling(entry.__pydantic_extra__, where, entry.name):
-            if key not in own:
-                known_here = keys(commands[name])
-                raise where.wrong(entry.name, key, _unknown(name, key, known_here, commands))
+            if key in own[command]:
+                continue
+            others = [name for name in COMMANDS if key in own[name]]
+            words = f"unknown{did_you_mean(key, own[command])}"
+            if others:
+                words = f"no option of command {command}; it belongs to {', '.join(others)}"
+            raise where.wrong(entry.name, key, words)
 
 
 def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: str) -> bool:
-    """Whether a value of `[defaults]` says something to a job of this command and method."""
+    """Whether a job of this command and method can take a value of `[defaults]`."""
     known = keys(commands[command])
     if key not in known:
         return False
     if command not in _KINDS:
         return True
     kind = _KINDS[command]
-    given = {name.replace("-", "_"): value for name, value in values.items()}
-    method = kind.methods.get(str(values.get("method") or kind.usual(given)["method"]))
+    own = {name.replace("-", "_"): value for name, value in values.items()}
+    method = kind.methods.get(str(values.get("method") or kind.usual(own)["method"]))
     if method is None:
-        return True  # an error that the command line tells better
+        return True  # the command line has the better error
     if key in ("labels", "constraints"):
         return key in method.takes
     if command == "cluster" and key in ("soft-labels", "belief"):
@@ -172,62 +174,33 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
     command = commands[spec.command]
     known = keys(command)
     for key, value in spec.values.items():
-        try:
+        with where.about(spec.name, key):
             if _is_file(key, known[key], value) and not (isinstance(value, str) and value):
                 raise InputError(f"{value!r} is not the name of a file")
             _option(known[key], value)
-        except InputError as error:
-            raise where.wrong(spec.name, key, str(error)) from error
-    params = _parse(argument_list(spec, where, command, {}), spec, where, command)
-    job = _job(spec.command, params)
-    try:
+    with where.about(spec.name, None):  # what the command line says begins with the option
+        job = _job(spec.command, _parse(spec, where, command))
         job.check()
-    except InputError as error:
-        # begins with the option, written as on the command line
-        raise where.wrong(spec.name, None, str(error).removeprefix("--")) from error
     truth = None if spec.truth is None else where.path(spec.truth)
     ready = Ready(spec, job, command, truth)
     _check_files(ready, where)
     return ready
 
 
-def _unknown(
-    command: str, key: str, known: Mapping[str, click.Parameter], commands: Commands
-) -> str:
-    others = [name for name in COMMANDS if key in keys(commands[name])]
-    if others:
-        return f"no option of command {command}; it belongs to {', '.join(others)}"
-    return "unknown" + _meant(key, {"name", "command", *known}, commands)
-
-
-def _meant(key: str, known: set[str], commands: Commands) -> str:
-    """The key that was meant, or all there are; the engine's names lead to the options."""
-    name = key.replace("-", "_")
-    for command in commands.values():
-        for option, parameter in keys(command).items():
-            if parameter.name == name and option in known:
-                return f"; did you mean {option}?"
-    return did_you_mean(key.replace("_", "-"), known)
-
-
-def _parse(
-    words: Sequence[str], spec: JobSpec, where: Where, command: click.Command
-) -> dict[str, Any]:
-    """Let the command line read a job; its complaints become errors of the file."""
-    names = {parameter.name: key for key, parameter in keys(command).items()}
+def _parse(spec: JobSpec, where: Where, command: click.Command) -> dict[str, Any]:
+    """Let the command line read a job; raises InputError that begins with the key."""
+    words = argument_list(spec, where, command, {})[1:]
     try:
-        with command.make_context(str(command.name), list(words[1:])) as context:
+        with command.make_context(str(command.name), words) as context:
             return dict(context.params)
-    except click.MissingParameter as error:
-        key = names.get(error.param.name) if error.param else None
-        raise where.wrong(spec.name, key, "is missing") from error
-    except click.BadParameter as error:
-        key = names.get(error.param.name) if error.param else None
-        raise where.wrong(spec.name, key, error.message.rstrip(".")) from error
     except click.UsageError as error:
-        raise where.wrong(spec.name, None, error.message.rstrip(".")) from error
-    except InputError as error:  # of a callback, which begins with the option's name
-        raise where.wrong(spec.name, None, str(error)) from error
+        param = getattr(error, "param", None)
+        key = next(
+            (key for key, one in keys(command).items() if param and one.name == param.name), None
+        )
+        missing = isinstance(error, click.MissingParameter)
+        words = "is missing" if missing else error.message.rstrip(".")
+        raise InputError(f"{key}: {words}" if key else words) from error
 
 
 def _job(command: str, params: Mapping[str, Any]) -> Job:
@@ -235,29 +208,18 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
 
     For `graph`, the cut of its graph stands in: the plan is that of a little more than is done.
     """
-    given = {name: value for name, value in params.items() if name not in _NOT_OF_JOBS}
+    own = {name: value for name, value in params.items() if name not in _NOT_OF_JOBS}
     if command == "graph":
-        given |= {"method": "ncut", "n_clusters": 2}
-    return _KINDS.get(command, ClusterJob).of(given)
+        own |= {"method": "ncut", "n_clusters": 2}
+    return _KINDS.get(command, ClusterJob).of(own)
 
 
 def _check_files(ready: Ready, where: Where) -> None:
     """Raise InputError for a missing input, or an output that cannot be written."""
-    read = dict(ready.job.inputs)
-    if ready.truth is not None:
-        read[TRUTH] = ready.truth
-    for role, text in read.items():
-        try:
-            store.check_readable(formats.parse(text).path)
-        except InputError as error:
-            raise where.wrong(ready.spec.name, role, str(error)) from error
-    folder = ready.output.parent
-    try:
-        if folder.is_dir():
-            writing.check_output(ready.output, ready.inputs)
-            return
-        while not folder.exists():
-            folder = folder.parent
-        writing.check_output(folder / f".{ready.output.name[:100]}")  # made when the job starts
-    except InputError as error:
-        raise where.wrong(ready.spec.name, "output", str(error)) from error
+    truth = {} if ready.truth is None else {TRUTH: formats.parse(ready.truth).path}
+    for role, path in {**ready.inputs, **truth}.items():
+        with where.about(ready.spec.name, role):
+            store.check_readable(path)
+    if ready.output.parent.is_dir():  # else it is made when the job begins
+        with where.about(ready.spec.name, "output"):
+            writing.check_output(ready.output, ready.inputs.values())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import fnmatch
 import glob
 import itertools
+import math
 import os
 import re
-import string
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
@@ -25,7 +26,22 @@ from mustlink_io.hdf5 import store
 Scalar = bool | int | float | str
 COMMANDS = ("cluster", "propagate", "graph")
 _LARGEST = 2**20  # bytes of a jobs file
-_SECTIONS = ("batch", "defaults", "job")
+MOST = 10_000  # jobs of one file
+TRUTH = "truth"  # a key that is no option: labels that the table of the batch scores with
+FILES = (
+    "data",
+    "labels",
+    "constraints",
+    "soft-labels",
+    "graph",
+    "view",
+    "weights",
+    "prior",
+    "belief",
+)
+_LONGEST = 150  # bytes of a name
+_UNSAFE = re.compile(r"[^\w.+,=@ -]")
+_WILD = re.compile(r"[*?\[]")
 
 
 def _value(value: Any) -> Any:
@@ -43,6 +59,8 @@ def _value(value: Any) -> Any:
 
 
 Value = Annotated[Any, PlainValidator(_value)]
+Values = dict[str, Scalar]
+Fits = Callable[[str, Mapping[str, Scalar], str], bool]  # (command, values, key of [defaults])
 
 
 class Entry(BaseModel):
@@ -83,7 +101,7 @@ class Where:
 
     @property
     def folder(self) -> Path:
-        """Folder of the jobs file, as it was given."""
+        """Folder of the jobs file."""
         return self.file.parent
 
     def path(self, text: str) -> str:
@@ -97,11 +115,19 @@ class Where:
         parts += [key] if key else []
         return InputError(": ".join([*parts, words]))
 
+    @contextlib.contextmanager
+    def about(self, job: str | None, key: str | None) -> Iterator[None]:
+        """Let errors in the block name file, job and key; some begin with the option's dashes."""
+        try:
+            yield
+        except InputError as error:
+            raise self.wrong(job, key, str(error).removeprefix("--")) from error
+
 
 def load(where: Where) -> JobsFile:
     """Read and check the form of a jobs file; raises InputError.
 
-    What the keys mean is not known here, `expand` and `arguments` check that.
+    The meaning of the keys is checked by `expand` and `arguments`.
     """
     store.check_readable(where.file)
     if where.file.stat().st_size > _LARGEST:
@@ -116,83 +142,55 @@ def load(where: Where) -> JobsFile:
         found = JobsFile.model_validate(raw)
     except ValidationError as error:
         raise _first(where, raw, error) from error
-    if found.batch.memory is not None:
-        try:
+    with where.about(None, "batch"):
+        if found.batch.memory is not None:
             parse_size(found.batch.memory)
-        except InputError as error:
-            raise InputError(f"{where.file}: [batch]: {error}") from error
     return found
 
 
 def _first(where: Where, raw: Mapping[str, Any], error: ValidationError) -> InputError:
-    """The first of pydantic's errors in one line, and how many there are beside it."""
-    errors = error.errors(include_url=False, include_context=False)
-    found = errors[0]
-    section, *rest = found["loc"] or ("",)
-    job: str | None = None
+    """The first of pydantic's errors in one line."""
+    found = error.errors(include_url=False)[0]
+    section, *rest = (str(part) for part in found["loc"])
+    job = None
     if section == "job" and rest:
-        at = int(rest.pop(0))
-        name = raw["job"][at].get("name") if isinstance(raw["job"][at], dict) else None
-        job = name if isinstance(name, str) else f"number {at + 1}"
-    elif section in ("batch", "defaults") and rest:
-        section = f"[{section}]: {rest.pop(0)}"
-    key = ": ".join(str(part) for part in rest) if job is not None else str(section)
-    more = len({(e["loc"][:3]) for e in errors}) - 1
-    words = _words(str(section), found["type"], found["msg"]) + (
-        f" (and {more} more)" if more else ""
-    )
+        entry = raw["job"][int(rest[0])]
+        name = entry.get("name") if isinstance(entry, dict) else None
+        job = name if isinstance(name, str) else f"number {int(rest[0]) + 1}"
+        key = ": ".join(rest[1:])
+    else:
+        key = ": ".join([section, *rest])
+    words = found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if found["type"] == "missing":
+        words = "is missing"
+    elif found["type"] == "extra_forbidden":
+        words = "unknown" + did_you_mean(
+            key.split(": ")[-1], (Settings if rest else JobsFile).model_fields
+        )
     return where.wrong(job, key, words)
 
 
-def _words(section: str, kind: str, message: str) -> str:
-    if kind == "missing" and section == "job":
-        return "is missing; every job has one" if section != "job" else "is missing"
-    if kind == "extra_forbidden":
-        known = tuple(Settings.model_fields) if section.startswith("[batch]") else _SECTIONS
-        return "unknown" + did_you_mean(section.rsplit(": ", maxsplit=1)[-1], known)
-    return message.removeprefix("Value error, ").replace("Input should be", "must be")
-
-
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean ...?`, or what there is to choose from."""
+    """Return `; did you mean ...?`, or all that there are to choose from."""
     listed = sorted(known)
     close = difflib.get_close_matches(word, listed, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(listed)}"
 
 
-MARK = "batch.json"  # says that a folder is the state of a batch
-FILES = (
-    "data",
-    "labels",
-    "constraints",
-    "soft-labels",
-    "graph",
-    "view",
-    "weights",
-    "prior",
-    "belief",
-)
-_LONGEST = 150  # bytes of a name
-_UNSAFE = re.compile(r"[^\w.+,=@ -]")
-
-
 def split(text: str) -> tuple[str, str | None]:
     """Split `FILE.h5:DATASET` as `formats.parse` does, but leave the words as they are."""
-    place = formats.parse(text)
-    if place.part is None:
-        return text, None
-    return text[: -len(place.part) - 1], place.part
+    part = formats.parse(text).part
+    return (text, None) if part is None else (text[: -len(part) - 1], part)
 
 
 def safe(value: Scalar) -> str:
     """Return a value as a part of a file name: no separators, no leading dot, never empty."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    text = _UNSAFE.sub("-", text)
+    text = _UNSAFE.sub("-", str(value).lower() if isinstance(value, bool) else str(value))
     return f"_{text}" if text[:1] in ("", ".") else text
 
 
 def fields(values: Mapping[str, Scalar]) -> dict[str, str]:
-    """Return what templates may name: every key, the data's folder and dataset; all safe."""
+    """Return the fields of templates: every key, the data's folder and dataset; all safe."""
     found = {key: safe(value) for key, value in values.items()}
     for key in FILES:
         if isinstance(values.get(key), str):
@@ -205,24 +203,17 @@ def fields(values: Mapping[str, Scalar]) -> dict[str, str]:
 
 def fill(template: str, known: Mapping[str, str]) -> str:
     """Put `known` in place of `{key}`; `{{` and `}}` are braces. Raises InputError."""
-    found = ""
     try:
-        for literal, field, form, conversion in string.Formatter().parse(template):
-            found += literal
-            if field is None:
-                continue
-            key = field.replace("_", "-")
-            if form or conversion or not key:
-                raise InputError(f"{template!r}: write {{key}} and nothing else into the braces")
-            if key not in known:
-                listed = ", ".join(sorted(known))
-                raise InputError(f"{{{field}}} is not known in this job; known are {listed}")
-            found += known[key]
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{template!r}: a brace has no partner; double it to mean one") from error
-    return found
+        return template.format_map({**known, **{k.replace("-", "_"): known[k] for k in known}})
+    except KeyError as error:
+        listed = ", ".join(sorted(known))
+        raise InputError(
+            f"{{{error.args[0]}}} is not known in this job; known are {listed}"
+        ) from error
+    except (ValueError, LookupError, AttributeError) as error:
+        raise InputError(
+            f"{template!r}: no template ({error}); write {{key}}, and a brace twice to mean one"
+        ) from error
 
 
 def check_name(name: str) -> None:
@@ -231,19 +222,8 @@ def check_name(name: str) -> None:
         raise InputError(
             f"{name!r} names a folder of the state too; use letters, digits and . + - _ = , @"
         )
-    if name.casefold() == MARK:
-        raise InputError(f"{name!r} is a file of the state; give another name")
     if len(os.fsencode(name)) > _LONGEST:
         raise InputError(f"{name[:40]}…: longer than {_LONGEST} bytes; give a shorter one")
-
-
-Values = dict[str, Scalar]
-Fits = Callable[[str, Mapping[str, Scalar], str], bool]  # (command, values, key of [defaults])
-
-MOST = 10_000  # jobs of one file
-TRUTH = "truth"  # a key that is no option: it is for the table of the batch
-TEMPLATES = (*FILES[1:], TRUTH)  # beside name and output
-_WILD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
@@ -261,10 +241,10 @@ class JobSpec:
 
 
 def expand(file: JobsFile, where: Where, fits: Fits) -> list[JobSpec]:
-    """Return all jobs in the order of the file; within a `[[job]]` the last list varies
-    fastest, and lists of `[defaults]` are behind its own.
+    """Return all jobs in the order of the file; within a `[[job]]` the last list varies fastest,
+    and lists of `[defaults]` come behind its own.
 
-    A value of `[defaults]` is given to the jobs that `fits` says can take it. Raises InputError
+    A value of `[defaults]` goes to the jobs that can take it, by `fits`. Raises InputError
     for names and outputs that are not unique, templates that cannot be filled, globs that match
     nothing.
     """
@@ -277,18 +257,17 @@ def expand(file: JobsFile, where: Where, fits: Fits) -> list[JobSpec]:
         jobs += _entry(entry, entry.command or command, defaults, where, fits)
         if len(jobs) > MOST:
             raise where.wrong(entry.name, None, f"with it there are more than {MOST:,} jobs")
-    _check_unique(jobs, where)
+    _check_apart(jobs, where)
     return jobs
 
 
-def one_spelling(given: Mapping[str, Any], where: Where, job: str | None) -> dict[str, Any]:
+def one_spelling(values: Mapping[str, Any], where: Where, job: str | None) -> dict[str, Any]:
     """Return the keys with dashes, as on the command line; underscores mean the same."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        name = key.replace("_", "-")
-        if name in found:
-            raise where.wrong(job, name, "given twice, with a dash and with an underscore")
-        found[name] = value
+    found = {key.replace("_", "-"): value for key, value in values.items()}
+    if len(found) < len(values):
+        twice = next(key for key in values if "_" in key and key.replace("_", "-") in values)
+        name = twice.replace("_", "-")
+        raise where.wrong(job, name, "is there twice, with a dash and with an underscore")
     return found
 
 
@@ -302,49 +281,50 @@ def _entry(
     if isinstance(merged.get("output"), list):
         raise where.wrong(entry.name, "output", "is a list; give one template, as out/{name}.h5")
     lists = {key: value if isinstance(value, list) else [value] for key, value in merged.items()}
+    patterns = [text for text in lists["data"] if _WILD.search(str(text))]
     lists["data"] = [match for text in lists["data"] for match in _glob(text, entry.name, where)]
-    size = 1
-    for values in lists.values():
-        size *= len(values)
+    size = math.prod(map(len, lists.values()))
     if size > MOST:
         raise where.wrong(entry.name, None, f"its lists make {size:,} jobs; at most {MOST:,}")
-    found: dict[str, Values] = {}
+    points: dict[str, Values] = {}
     for combination in itertools.product(*lists.values()):
-        given = dict(zip(lists, combination, strict=True))
-        whole = {k: _for_data(v, k, given["data"], entry.name, where) for k, v in given.items()}
-        kept = {*own, TRUTH}
-        point = {k: v for k, v in whole.items() if k in kept or fits(command, whole, k)}
-        found.setdefault(repr(point), point)  # equal once defaults that do not fit are left out
-    points = list(found.values())
-    varying = [
-        key
-        for key, values in lists.items()
-        if len(values) > 1 and len({repr(point.get(key)) for point in points}) > 1
-    ]
-    jobs = [_fill(entry.name, command, point, varying, where) for point in points]
-    _check_globs(lists, merged["data"], jobs, where)
+        mixed = dict(zip(lists, combination, strict=True))
+        whole = {k: _for_data(v, k, mixed["data"], entry.name, where) for k, v in mixed.items()}
+        point = {k: v for k, v in whole.items()
+                 if k in own or k == TRUTH or fits(command, whole, k)}  # fmt: skip
+        points.setdefault(repr(point), point)  # equal without defaults that do not fit
+    lists_of_many = [key for key, values in lists.items() if len(values) > 1]
+    varying = [k for k in lists_of_many if len({repr(one.get(k)) for one in points.values()}) > 1]
+    jobs = [_fill(entry.name, command, one, varying, where) for one in points.values()]
+    for job, pattern in itertools.product(jobs, patterns):
+        output = os.path.normpath(str(job.values["output"]))
+        if _matches(output, os.path.normpath(split(str(pattern))[0])):
+            raise where.wrong(
+                job.name,
+                "output",
+                f"{output} matches the data {pattern} and would be data of the next run; give "
+                "outputs a folder of their own",
+            )
     return jobs
 
 
 def _for_data(value: Any, key: str, data: Any, job: str, where: Where) -> Scalar:
     """A value, or that of a data set in a table by the names of their files without ending."""
-    if not isinstance(value, Mapping):
-        found: Scalar = value
-        return found
-    name = PurePath(split(str(data))[0]).stem
-    if name not in value:
-        listed = ", ".join(value)
-        raise where.wrong(job, key, f"its table has no value for {name}; there are {listed}")
-    chosen: Scalar = value[name]
-    return chosen
+    if isinstance(value, Mapping):
+        name = PurePath(split(str(data))[0]).stem
+        if name not in value:
+            listed = ", ".join(value)
+            raise where.wrong(job, key, f"its table has no value for {name}; there are {listed}")
+        value = value[name]
+    found: Scalar = value
+    return found
 
 
 def _glob(text: Scalar, job: str, where: Where) -> list[str]:
-    """Files a pattern such as `in/*.h5:/points` matches, sorted; a plain name is itself."""
+    """Files that a pattern such as `in/*.h5:/points` matches, sorted; a plain name is itself."""
     if not isinstance(text, str) or not text:
         raise where.wrong(job, "data", f"{text!r} is not the name of a file")
-    place = formats.parse(where.path(text))
-    if place.path.exists() or not _WILD.search(text):
+    if formats.parse(where.path(text)).path.exists() or not _WILD.search(text):
         return [text]
     pattern, part = split(text)
     found = sorted(glob.glob(pattern, root_dir=where.folder, recursive=True))
@@ -354,12 +334,21 @@ def _glob(text: Scalar, job: str, where: Where) -> list[str]:
     return [name + (f":{part}" if part is not None else "") for name in found]
 
 
+def _matches(path: str, pattern: str) -> bool:
+    """Whether glob would find a path, or may where `**` stands for any folders."""
+    if "**" in pattern:
+        return fnmatch.fnmatchcase(path, pattern.replace("**/", "*"))
+    # from the root on, as otherwise the end of a path is enough
+    return PurePath("/", path).match(os.path.join("/", pattern))
+
+
 def _fill(name: str, command: str, values: Values, varying: Sequence[str], where: Where) -> JobSpec:
+    """The job of one point of the grid, with its templates filled in."""
     values = dict(values)
     key = "data"
     try:
         known = {**fields(values), "file": split(str(values["data"]))[0]}
-        for key in TEMPLATES:
+        for key in (*FILES[1:], TRUTH):
             if isinstance(values.get(key), str):
                 values[key] = fill(str(values[key]), known)
         key, known = "name", fields(values)
@@ -380,18 +369,15 @@ def _fill(name: str, command: str, values: Values, varying: Sequence[str], where
     return JobSpec(full, command, values, None if truth is None else str(truth))
 
 
-# ---------------------------------------------------------------- what must not be
-
-
-def _check_unique(jobs: Sequence[JobSpec], where: Where) -> None:
+def _check_apart(jobs: Sequence[JobSpec], where: Where) -> None:
+    """Raise InputError for two jobs of one name or output, and outputs that jobs read."""
     names: dict[str, JobSpec] = {}
     outputs: dict[str, JobSpec] = {}
     for job in jobs:
-        other = names.setdefault(job.name.casefold(), job)
-        if other is not job:
+        if names.setdefault(job.name.casefold(), job) is not job:
             raise where.wrong(
-                job.name, "name", "two jobs are called so; put what differs between them into "
-                "name, such as {folder}-{data} or {dataset}"
+                job.name, "name", "two jobs have it; put what differs between them into name, "
+                "such as {folder}-{data} or {dataset}"
             )  # fmt: skip
         output = os.path.realpath(where.path(str(job.values["output"])))
         other = outputs.setdefault(output, job)
@@ -402,42 +388,10 @@ def _check_unique(jobs: Sequence[JobSpec], where: Where) -> None:
             )  # fmt: skip
     for job in jobs:
         for key in FILES:
-            if not isinstance(job.values.get(key), str):
-                continue
-            path = os.path.realpath(where.path(split(str(job.values[key]))[0]))
+            value = job.values.get(key)
+            path = os.path.realpath(where.path(split(value)[0])) if isinstance(value, str) else ""
             if path in outputs:
                 raise where.wrong(
-                    job.name, key, f'{job.values[key]} is the output of job "{outputs[path].name}"'
-                    "; jobs do not wait for each other: write it elsewhere, or in a batch before"
+                    job.name, key, f'{value} is the output of job "{outputs[path].name}"; jobs do '
+                    "not wait for each other: write it elsewhere, or in a batch before"
                 )  # fmt: skip
-
-
-def _check_globs(
-    lists: Mapping[str, Sequence[Scalar]],
-    data: object,
-    jobs: Sequence[JobSpec],
-    where: Where,
-) -> None:
-    """An output that a pattern of the data matches would be data of the next run."""
-    given = data if isinstance(data, list) else [data]
-    patterns = [split(str(text))[0] for text in given if text not in lists["data"]]
-    for job, pattern in itertools.product(jobs, patterns):
-        output = os.path.normpath(str(job.values["output"]))
-        if _matches(PurePath(output).parts, PurePath(os.path.normpath(pattern)).parts):
-            raise where.wrong(
-                job.name,
-                "output",
-                f"{output} matches the data {pattern} and would be taken for data by the next "
-                "run; give outputs a folder of their own",
-            )
-
-
-def _matches(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Whether glob would find the path; `**` stands for any folders."""
-    if not pattern:
-        return not path
-    if pattern[0] == "**":
-        return any(_matches(path[at:], pattern[1:]) for at in range(len(path) + 1))
-    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _matches(
-        path[1:], pattern[1:]
-    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from mustlink_io.commands.options import JSON, QUIET, memory_size
 if TYPE_CHECKING:
     from mustlink_io.batch.arguments import Ready
     from mustlink_io.batch.jobs_file import Settings
-    from mustlink_io.batch.run import Begin, Limits
+    from mustlink_io.batch.run import Limits
     from mustlink_io.batch.state import State
 
 SOME_FAILED = 1
@@ -81,7 +82,7 @@ def batch(
     """
     from mustlink_io.batch.arguments import check, check_keys, fits
     from mustlink_io.batch.jobs_file import Where, expand, load
-    from mustlink_io.batch.run import Batch, View
+    from mustlink_io.batch.run import BatchRun
     from mustlink_io.batch.state import State
     from mustlink_io.batch.table import check_summary, row, show, write
     from mustlink_io.hdf5.locks import locked
@@ -100,42 +101,40 @@ def batch(
     ready = [check(spec, where, commands) for spec in specs]
     summary = given["summary"] or (file.batch.summary and where.path(file.batch.summary))
     if summary:
-        check_summary(
-            summary, [where.file, *(p for one in ready for p in (*one.inputs, one.output))]
-        )
+        files = [p for one in ready for p in (*one.inputs.values(), one.output)]
+        check_summary(summary, [where.file, *files])
     limits = _limits(given, file.batch)
     if given["dry_run"]:
         context.exit(_dry_run(ready, limits, as_json))
     folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
     # children that were killed with an earlier batch need a moment to end
     with (
-        _beginning(given["scheduler"], limits) as (limits, begin),
+        _executor(given["scheduler"], limits) as (limits, executor),
         locked(folder.folder, "state of a batch", wait=_WAIT) as lock,
     ):
-        folder.open(where.file)
         _check_used(folder, given["resume"], given["fresh"])
-        view = View(quiet)
-        running = Batch(ready, where, folder, limits, view, begin)
+        say = (lambda _: None) if quiet else (lambda line: click.echo(f"  {line}", err=True))
+        running = BatchRun(ready, where, folder, limits, executor, say)
         if given["resume"]:
             running.look_back(given["retry_failed"])
-        before = sum(item.before for item in running.items)
+        before = sum(job.before for job in running.jobs)
         if before:
-            view.note(f"{before} of {len(ready)} jobs have ended in an earlier run")
-        running.run(lock, fresh=given["fresh"])
-        rows = [row(item, folder) for item in running.items]
+            say(f"note: {before} of {len(ready)} jobs have ended in an earlier run")
+        running.run(lock if given["scheduler"] is None else None, fresh=given["fresh"])
+        rows = [row(job, folder) for job in running.jobs]
         if summary:
             write(summary, rows)
     outcome = {
         "file": str(where.file),
         "state": str(folder.folder),
-        "counts": dict(Counter(item.phase for item in running.items)),
+        "counts": dict(Counter(job.phase for job in running.jobs)),
         "ended_before": before,
         "jobs": rows,
     }
     emit(outcome, as_json, show)
     if running.stopped_by is not None:
         context.exit(128 + running.stopped_by)
-    context.exit(0 if all(item.phase == "done" for item in running.items) else SOME_FAILED)
+    context.exit(0 if all(job.phase == "done" for job in running.jobs) else SOME_FAILED)
 
 
 def _limits(given: dict[str, Any], settings: Settings) -> Limits:
@@ -150,33 +149,28 @@ def _limits(given: dict[str, Any], settings: Settings) -> Limits:
 
 
 @contextlib.contextmanager
-def _beginning(scheduler: str | None, limits: Limits) -> Iterator[tuple[Limits, Begin]]:
-    """How jobs begin and how many side by side: as children, or as tasks, which have a thread each.
+def _executor(scheduler: str | None, limits: Limits) -> Iterator[tuple[Limits, Executor]]:
+    """Threads here that wait for a child each, or Dask's workers, whose jobs have a thread each.
 
     Raises InputError where Dask is not there.
     """
-    from mustlink_io.batch.children import Child
-
     if scheduler is None:
-        yield limits, Child
+        with ThreadPoolExecutor(limits.workers) as executor:
+            yield limits, executor
         return
-    from mustlink_io.batch.children import Task
     from mustlink_io.workers.dask_cluster import client_of, threads_of
 
     with client_of(limits.workers, scheduler) as client:
         side_by_side = threads_of(client)
-
-        def begin(arguments: Sequence[str], log: Path, result: Path, _: int | None) -> Task:
-            return Task(client, arguments, log, result)
-
-        yield replace(limits, workers=side_by_side, cores=side_by_side), begin
+        executor = client.get_executor(pure=False)
+        yield replace(limits, workers=side_by_side, cores=side_by_side), executor
 
 
 def _check_used(state: State, resume: bool, fresh: bool) -> None:
     """Raise InputError if there is something to go on with and it was not said what to do."""
     used = Counter("interrupted" if s.phase == "running" else s.phase for s in state.used())
     if fresh:
-        state.clear()
+        state.forget()
     elif used and not resume:
         held = ", ".join(f"{number} {phase}" for phase, number in sorted(used.items()))
         raise InputError(

@@ -52,7 +52,7 @@ from mustlink_io.terminal.console import (
 )
 
 if TYPE_CHECKING:
-    from mustlink_io.hdf5.result import Adjustment, Result
+    from mustlink_io.hdf5.result import Result, ResultAdjustment
     from mustlink_io.jobs.job import Job
 
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
@@ -306,14 +306,14 @@ def _names(result: Result, of_classes: bool) -> Sequence[Any]:
     return [f"{at} ({name[:40]})" if name else at for at, name in enumerate(names)]
 
 
-def _adjusted(edges: Adjustment | None) -> str | None:
+def _adjusted(edges: ResultAdjustment | None) -> str | None:
     if edges is None:
         return None
     kinds = ("strengthened", "weakened", "added", "untouched")
     return ", ".join(f"{getattr(edges, kind):,} {kind}" for kind in kinds)
 
 
-def _spread_of(edges: Adjustment | None) -> str | None:
+def _spread_of(edges: ResultAdjustment | None) -> str | None:
     """Return how F is distributed over the edges that it changes, which is not known on disk."""
     if edges is None or not edges.F or not edges.strengthened + edges.weakened:
         return None

@@ -30,18 +30,12 @@ def stored_graph(
 ) -> DiskGraph:
     """The CSR group `name` of a file, checked as far as its header goes; raises InputError.
 
-    `shape` is what the file says of it, `info` how the graph was made. Compressed datasets are
+    `shape` is that in the file's header, `info` how the graph was made. Compressed datasets are
     unpacked into temporary files in `folder`.
     """
     base = name.rstrip("/")
     with store.open_h5(path) as file:
-        parts = [store.dataset(file, f"{base}/{part}") for part in ("indptr", "indices", "data")]
-        for part, kinds in zip(parts, ("iu", "iu", "fiub"), strict=True):
-            if part.ndim != 1 or part.dtype.kind not in kinds:
-                raise InputError(
-                    f"{path}:{part.name}: has shape {part.shape} and type {part.dtype}; wanted is "
-                    f"one dimension of {'numbers' if 'f' in kinds else 'integers'}"
-                )
+        parts = _csr(path, file, base)
         ends, columns, weights = (_numbers(path, file, part, folder) for part in parts)
         if shape is not None and shape != (ends.size - 1, ends.size - 1):
             raise InputError(
@@ -51,6 +45,20 @@ def stored_graph(
         copies, rows = _copies(path, file, base, ends.size - 1, folder)
     graph = DiskGraph.of(ends, columns, weights, info)
     return replace(graph, copies=copies, rows=rows)
+
+
+def _csr(path: Path, file: h5py.File, base: str, values: bool = True) -> list[h5py.Dataset]:
+    """The datasets `indptr`, `indices` and `data` of a group, checked by their headers."""
+    found = []
+    for name, kinds in (("indptr", "iu"), ("indices", "iu"), ("data", "fiub")):
+        part = store.dataset(file, f"{base}/{name}", values=values)
+        if part.ndim != 1 or part.dtype.kind not in kinds:
+            raise InputError(
+                f"{path}:{part.name}: has shape {part.shape} and type {part.dtype}; wanted is "
+                f"one dimension of {'numbers' if 'f' in kinds else 'integers'}"
+            )
+        found.append(part)
+    return found
 
 
 def _copies(
@@ -142,8 +150,8 @@ def write_rows(
     """Write blocks of rows in order, with `indptr`, `indices` and `data`; returns the entries.
 
     `names` (n,) are numbers that nodes are called by, `rows` the nodes of the caller's rows;
-    `about` tells attributes of the file when all is written. What is not to be there, entries of
-    0, is left out. Raises InputError where the file cannot be written; then there is none.
+    `about` returns attributes of the file when all is written. Entries of 0 are left out. Raises
+    InputError where the file cannot be written; then there is none.
     """
     import mustlink
 
@@ -163,14 +171,14 @@ def write_rows(
         weights = group.create_dataset("data", (0,), np.float32, **growing)
         ends = group.create_dataset("indptr", (n_nodes + 1,), np.int64)
         for block in blocks:
-            kept = block.data > 0
-            before = np.concatenate([[0], np.cumsum(kept)])[block.indptr]
+            positive = block.data > 0
+            before = np.concatenate([[0], np.cumsum(positive)])[block.indptr]
             here = block.rows
             ends[here.start + 1 : here.stop + 1] = done + before[1:]
             size = int(before[-1])
             for data, values in ((columns, block.indices), (weights, block.data)):
                 data.resize((done + size,))
-                data[done:] = values[kept]
+                data[done:] = values[positive]
             done += size
         if rows is not None:
             group["rows"] = rows
@@ -245,12 +253,7 @@ def row_slices(path: Path, name: str | None) -> RowSlices:
                 f"{where}: counts equal points as one node, which does not run on ranks; leave "
                 "out --ranks"
             )
-        ends, columns, data = (
-            store.dataset(file, f"{name.rstrip('/')}/{part}", values=False) for part in parts
-        )
-        for part, kinds in ((ends, "iu"), (columns, "iu"), (data, "fiub")):
-            if part.ndim != 1 or part.dtype.kind not in kinds:
-                raise InputError(f"{where}: {part.name} has shape {part.shape}, type {part.dtype}")
+        ends, columns, data = _csr(path, file, name.rstrip("/"), values=False)
         if ends.size < 3 or columns.size != data.size or not data.size:
             raise InputError(
                 f"{where}: {max(ends.size - 1, 0)} nodes, {columns.size} columns and {data.size} "

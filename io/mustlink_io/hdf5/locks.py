@@ -3,7 +3,7 @@
 A lock is a hidden file `.NAME.lock` beside the file it guards, held with flock(2). The kernel drops
 it when the last process that shares it ends, however it ends: there are no stale locks.
 
-The lock file is removed when the lock is given back, while it is still held. A process that opened
+The lock file is removed at the end, while the lock is still held. A process that opened
 it before it went would then hold a lock on a file that nobody else can find, so after locking the
 name is looked up again: if it no longer leads to the locked inode, the attempt starts over. After
 kill -9 the file stays behind, unlocked; the next run takes it over and removes it.

@@ -23,9 +23,7 @@ _KIND, _VALUE, _TYPE, _NAMES = "kind", "value", "type", "names"
 _TAGS = {"tuple": "()", "mapping": "{}", "record": "<>"}
 _SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
 _DEEPEST = 30  # groups in each other
-
-At = Callable[[h5py.Group, str], Any]
-Make = Callable[[type, dict[str, Any]], Any]
+_MOST = 20_000  # groups and datasets: a fit has some hundred
 
 
 def write_tree(
@@ -59,7 +57,7 @@ def write_tree(
         names, children = [str(i) for i in range(len(value))], list(value)
         _put(group, _KIND, "list" if isinstance(value, list) else "tuple")
     else:
-        raise TypeError(f"{name}: a {type(value).__name__} cannot be kept")
+        raise TypeError(f"{name}: a {type(value).__name__} cannot be written")
     group.attrs["count"] = len(children)
     for place, child in zip(_places(names), children, strict=True):
         write_tree(group, place, child, places)
@@ -92,38 +90,40 @@ def _write_matrix(group: h5py.Group, value: Any) -> bool:
     return False
 
 
-def _as_it_is(parent: h5py.Group, name: str) -> Any:
-    return parent[name]
-
-
-def _made(cls: type, fields: dict[str, Any]) -> Any:
-    return cls(**fields)
-
-
 def read_tree(
     parent: h5py.Group,
     name: str,
     types: Mapping[str, type],
     folder: Any = None,
     *,
-    at: At = _as_it_is,
-    make: Make = _made,
+    checked: bool = False,
 ) -> Any:
     """Read what `write_tree` wrote; of dataclasses and named tuples only those in `types`, by name.
 
-    `at` finds a dataset or group, `make` a record of its fields: a reader of files that may come
-    from anywhere is careful there. Blocks that were on disk are again, in temporary files in
-    `folder`. Raises LookupError, TypeError or ValueError for anything else.
+    `checked` is for files from anywhere: fields of records must be of their types. Blocks that were
+    on disk are again, in temporary files in `folder`. Raises LookupError, TypeError or ValueError
+    for anything else.
     """
-    return _Reader(types, folder, at, make).read(parent, name, 0)
+    return _Reader(types, folder, checked).read(parent, name, 0)
 
 
-@dataclasses.dataclass(frozen=True)
 class _Reader:
-    types: Mapping[str, type]
-    folder: Any
-    at: At
-    make: Make
+    def __init__(self, types: Mapping[str, type], folder: Any, checked: bool) -> None:
+        self.types, self.folder, self.checked = types, folder, checked
+        self._count = 0
+
+    def at(self, parent: h5py.Group, name: str) -> Any:
+        """A dataset of numbers, or a group; groups may be in each other, and so be without end."""
+        self._count += 1
+        if self._count > _MOST:
+            raise ValueError(f"more than {_MOST} parts")
+        item, path = parent[name], f"{parent.name}/{name}"
+        if not isinstance(item, h5py.Dataset):
+            return item
+        if item.dtype.kind not in "fiub":
+            raise TypeError(f"{path} has values of type {item.dtype}")
+        size_checks.check_fits(item.size * item.dtype.itemsize, path)
+        return item
 
     def read(self, parent: h5py.Group, name: str, depth: int) -> Any:
         if depth > _DEEPEST:
@@ -161,7 +161,12 @@ class _Reader:
 
     def _record(self, name: str, children: list[Any]) -> Any:
         cls = self.types[name]
-        return self.make(cls, dict(zip(_record_names(cls), children, strict=True)))
+        fields = dict(zip(_record_names(cls), children, strict=True))
+        hints = _hints(cls) if self.checked else {}
+        for field, hint in hints.items():
+            if field in fields and not _fits(fields[field], hint):
+                raise TypeError(f"{cls.__name__}.{field} is a {type(fields[field]).__name__}")
+        return cls(**fields)
 
     def _sparse(self, item: h5py.Group, kind: str) -> Any:
         rows, columns = (int(size) for size in item.attrs["shape"])
@@ -220,7 +225,7 @@ _NOT_PLAIN = object()
 
 
 def _to_json(value: Any) -> Any:
-    """JSON that tells tuples from lists and records, or _NOT_PLAIN where an array is inside."""
+    """JSON in which tuples, lists and records differ, or _NOT_PLAIN where an array is inside."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -242,7 +247,6 @@ def _to_json(value: Any) -> Any:
 
 
 PLACE = "model"
-_MOST = 20_000  # groups and datasets: a fit has some hundred
 
 
 def writer(tree: Any) -> Callable[[h5py.File, Mapping[int, str]], None]:
@@ -262,7 +266,7 @@ def read(file: h5py.File, records: Mapping[str, type]) -> Any:
     if store.below(file, f"/{PLACE}") is None:
         return None
     try:
-        return read_tree(file, PLACE, records, at=_Parts(), make=_make)
+        return read_tree(file, PLACE, records, checked=True)
     except InputError:
         raise
     except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -281,34 +285,6 @@ def n_bytes(group: h5py.Group) -> int:
 
     group.visititems(add)
     return found
-
-
-class _Parts:
-    """What is below the model, counted: groups may be in each other, and so be without end."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def __call__(self, parent: h5py.Group, name: str) -> Any:
-        """A dataset of numbers, or a group."""
-        self._count += 1
-        if self._count > _MOST:
-            raise ValueError(f"more than {_MOST} parts")
-        item, path = parent[name], f"{parent.name}/{name}"
-        if not isinstance(item, h5py.Dataset):
-            return item
-        if item.dtype.kind not in "fiub":
-            raise TypeError(f"{path} has values of type {item.dtype}")
-        size_checks.check_fits(item.size * item.dtype.itemsize, path)
-        return item
-
-
-def _make(cls: type, fields: dict[str, Any]) -> Any:
-    hints = _hints(cls)
-    for name, value in fields.items():
-        if not _fits(value, hints[name]):
-            raise TypeError(f"{cls.__name__}.{name} is a {type(value).__name__}")
-    return cls(**fields)
 
 
 @cache

@@ -1,10 +1,10 @@
-"""What a result tells of its run: one model for the writer, `info`, the page and `--json`."""
+"""The record of a run in its result: one model for the writer, `info`, the page and `--json`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import h5py
 import numpy as np
@@ -18,7 +18,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
-    WrapValidator,
+    field_validator,
     model_validator,
 )
 
@@ -37,17 +37,17 @@ Numbers = Annotated[list[Number], Field(max_length=MOST)]
 Pair = Field(min_length=2, max_length=2)
 
 
-class Part(BaseModel):
+class ResultPart(BaseModel):
     """A part of a result; names are those of its JSON."""
 
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
     def plain(self) -> dict[str, Any]:
-        """What was told, nothing of what was not: plain values for JSON."""
+        """Plain values for JSON, of the fields that were set alone."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-class Stage(Part):
+class ResultStage(ResultPart):
     """A stage of the run: wall seconds, largest resident size until it ended."""
 
     name: str
@@ -55,7 +55,7 @@ class Stage(Part):
     peak_bytes: Count
 
 
-def merged(stages: Iterable[Stage]) -> list[dict[str, Any]]:
+def merged(stages: Iterable[ResultStage]) -> list[dict[str, Any]]:
     """Several runs of one stage as one row, in order of their first."""
     found: dict[str, dict[str, Any]] = {}
     for one in stages:
@@ -67,7 +67,7 @@ def merged(stages: Iterable[Stage]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-class Input(Part):
+class Input(ResultPart):
     """A file that was read: as what, under which name, and its checksum."""
 
     role: str
@@ -76,25 +76,25 @@ class Input(Part):
     sha256: str
 
 
-class Data(Part):
+class ResultData(ResultPart):
     """What was read."""
 
     kind: str
     shape: Annotated[list[Count], Pair]
 
 
-class Convergence(Part):
+class ResultConvergence(ResultPart):
     """How an iteration ended."""
 
     status: str | None = None
     reason: str | None = None
 
 
-class Satisfaction(Part):
+class Satisfaction(ResultPart):
     """Shares of the constraints that are kept, by kind, and how many there are.
 
     `n_unclustered` more are of nodes in no cluster, which can neither keep nor break them.
-    `balanced` is the mean of the two, or the one of them that was asked for.
+    `balanced` is the mean of the two, or the one of them that there is.
     """
 
     must_kept: Number | None = None
@@ -105,14 +105,14 @@ class Satisfaction(Part):
     n_unclustered: Number = 0
 
     @model_validator(mode="after")
-    def _match(self) -> Satisfaction:
+    def _match(self) -> Self:
         if (self.n_must and self.must_kept is None) or (self.n_cannot and self.cannot_kept is None):
             raise ValueError("constraints without the share that is kept")
         return self
 
     @property
-    def asked(self) -> list[tuple[str, float, int]]:
-        """Kind, share kept and number of the pairs of every kind that there are."""
+    def kinds(self) -> list[tuple[str, float, int]]:
+        """Name, share kept and number of the pairs, for every kind that there is."""
         kinds = (
             ("must-links", self.must_kept, self.n_must),
             ("cannot-links", self.cannot_kept, self.n_cannot),
@@ -121,12 +121,12 @@ class Satisfaction(Part):
 
     @property
     def on_balance(self) -> float | None:
-        """`balanced`, also of a file that does not tell it; None where nothing was asked for."""
-        shares = [share for _, share, _ in self.asked]
+        """`balanced`, also where the file lacks it; None without constraints."""
+        shares = [share for _, share, _ in self.kinds]
         return sum(shares) / len(shares) if shares else None
 
 
-class Baseline(Part):
+class ResultBaseline(ResultPart):
     """Shares of held-out labels answered rightly, by the method ("ours") and without a graph."""
 
     method: str
@@ -137,14 +137,14 @@ class Baseline(Part):
     doubt: str | None = None
 
 
-class Feasible(Part):
+class Feasible(ResultPart):
     """How many of the vectors wanted meet the constraints as the method demands."""
 
     found: Count
     wanted: Count
 
 
-class Bin(Part):
+class Bin(ResultPart):
     """Answers held out whose confidence is from `low` on: how sure they were, and how many right.
 
     `share` is that of their weight among all.
@@ -157,7 +157,7 @@ class Bin(Part):
     right: Share
 
 
-class Calibration(Part):
+class ResultCalibration(ResultPart):
     """What confidence is calibrated by, and how reliable it was of what was held out.
 
     Of clusters `edges` (α) and `embedding` (β) say how much these count, of answers `intercept` and
@@ -176,20 +176,20 @@ class Calibration(Part):
     reliability: Annotated[list[Bin], Field(max_length=100)] = Field(default_factory=list)
 
 
-class Places(Part):
+class Places(ResultPart):
     """Cuts by cost vᵀL̄v and α = vᵀQ̄v, ‖v‖² = vol."""
 
     cost: Numbers
     alpha: Numbers
 
     @model_validator(mode="after")
-    def _match(self) -> Places:
+    def _match(self) -> Self:
         if len(self.cost) != len(self.alpha):
             raise ValueError("columns of different length")
         return self
 
 
-class Cuts(Places):
+class ResultCuts(Places):
     """Feasible cuts, rising in cost; with those of the graph alone."""
 
     beta: Number
@@ -200,13 +200,13 @@ class Cuts(Places):
     unconstrained: Places
 
     @model_validator(mode="after")
-    def _match_more(self) -> Cuts:
+    def _match_more(self) -> Self:
         if not len(self.used) == len(self.eigenvalues) == len(self.cost) or not any(self.used):
             raise ValueError("columns of different length, or no cut that was used")
         return self
 
 
-class Adjustment(Part):
+class ResultAdjustment(ResultPart):
     """How many edges were changed by constraints that were spread, and quantiles of F on them."""
 
     strengthened: Count
@@ -216,7 +216,7 @@ class Adjustment(Part):
     F: dict[str, float] = {}
 
 
-class Distribution(Part):
+class Distribution(ResultPart):
     """Of many values."""
 
     least: Number
@@ -225,21 +225,21 @@ class Distribution(Part):
     most: Number
 
 
-class Histogram(Part):
+class Histogram(ResultPart):
     """`counts[i]` values lie from `edges[i]` on and below `edges[i + 1]`."""
 
     edges: Numbers
     counts: Counts
 
     @model_validator(mode="after")
-    def _match(self) -> Histogram:
+    def _match(self) -> Self:
         rising = all(a < b for a, b in zip(self.edges[:-1], self.edges[1:], strict=True))
         if not self.counts or len(self.edges) != len(self.counts) + 1 or not rising:
             raise ValueError("edges and counts do not match")
         return self
 
 
-class GraphInfo(Part):
+class GraphInfo(ResultPart):
     """How the graph was made."""
 
     kind: str | None = None
@@ -249,7 +249,7 @@ class GraphInfo(Part):
     n_bridges: Count | None = None
 
 
-class Graph(Part):
+class ResultGraph(ResultPart):
     """Health of the graph."""
 
     n_nodes: Count
@@ -264,13 +264,13 @@ class Graph(Part):
     info: GraphInfo = GraphInfo()
 
 
-class Spectrum(Part):
+class Spectrum(ResultPart):
     """Smallest eigenvalues of the graph's Laplacian, rising."""
 
     values: Annotated[Numbers, Field(min_length=1)]
 
 
-class Clusters(Part):
+class ResultClusters(ResultPart):
     """A row a cluster, in columns."""
 
     names: Annotated[list[int], Field(min_length=1)]
@@ -279,14 +279,14 @@ class Clusters(Part):
     volume_share: list[Share]
 
     @model_validator(mode="after")
-    def _match(self) -> Clusters:
+    def _match(self) -> Self:
         columns = (self.sizes, self.conductance, self.volume_share)
         if any(len(column) != len(self.names) for column in columns):
             raise ValueError("columns of different length")
         return self
 
 
-class Network(Part):
+class Network(ResultPart):
     """Scores of clusters on the edges of a network."""
 
     modularity: Number
@@ -296,7 +296,7 @@ class Network(Part):
     worst_cluster: int | None = None
 
 
-class Kept(Part):
+class PairsKept(ResultPart):
     """Pairs of one kind: how many, and Σ|belief|, with the parts that are kept."""
 
     n: Count
@@ -305,13 +305,13 @@ class Kept(Part):
     weight_kept: Annotated[Number, Field(ge=0)]
 
     @model_validator(mode="after")
-    def _match(self) -> Kept:
+    def _match(self) -> Self:
         if self.kept > self.n:
             raise ValueError("more kept than there are")
         return self
 
 
-class Broken(Part):
+class Broken(ResultPart):
     """A broken pair, its belief, and where its ends are."""
 
     nodes: Annotated[list[Count], Pair]
@@ -319,7 +319,7 @@ class Broken(Part):
     clusters: Annotated[list[int], Pair]
 
 
-class Stray(Part):
+class Stray(ResultPart):
     """A labelled node that is not in the cluster of most of its class, which is `home`."""
 
     node: Count
@@ -329,7 +329,7 @@ class Stray(Part):
     home: int
 
 
-class Overruled(Part):
+class Overruled(ResultPart):
     """A labelled node that was answered with another class."""
 
     node: Count
@@ -338,7 +338,7 @@ class Overruled(Part):
     answer: int
 
 
-class Believed(Part):
+class Believed(ResultPart):
     """Prior knowledge of nodes without a label, and of how many the answer is as it says."""
 
     n_believed: Count
@@ -346,12 +346,12 @@ class Believed(Part):
     n_as_believed: Count
 
 
-class Constraints(Part):
-    """What was asked, and what became of it."""
+class ResultConstraints(ResultPart):
+    """The constraints of a run, and how the answer keeps them."""
 
     kind: str
-    must: Kept | None = None
-    cannot: Kept | None = None
+    must: PairsKept | None = None
+    cannot: PairsKept | None = None
     worst: Annotated[list[Broken], Field(max_length=MOST)] = Field(default_factory=list)
     n_labels: Count | None = None
     n_strays: Count = 0
@@ -362,29 +362,15 @@ class Constraints(Part):
 
 
 _ATTRIBUTES = ("parameters", "versions", "inputs")  # of the root, JSON each
-
-
-def _or_none(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """The part, or None where it is not of its form; its name goes to who keeps a list of them."""
-    try:
-        return check(value)
-    except ValidationError:
-        if isinstance(info.context, list):
-            info.context.append(info.field_name)
-        return None
+# Parts of a report that are refused in another form; any other part then counts as absent.
+_REQUIRED_FORM = ("notes", "warnings", "satisfaction", "labels_kept", "n_labels")
 
 
 def _texts(value: Any) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-_Optional = WrapValidator(_or_none)
-_Text = Annotated[str | None, _Optional]
-_Count = Annotated[Count | None, _Optional]
-_Number = Annotated[Number | None, _Optional]
-
-
-class Report(Part):
+class ResultReport(ResultPart):
     """What /report holds: choices and reasons, convergence, notes, health, constraints kept."""
 
     notes: list[str] = Field(default_factory=list)
@@ -393,62 +379,75 @@ class Report(Part):
     labels_kept: Number | None = None
     n_labels: Number | None = None
 
-    method: _Text = None
-    command: _Text = None
-    finished: _Text = None
-    data: Annotated[Data | None, _Optional] = None
-    n_nodes: _Count = None
-    n_clusters: _Count = None
-    seconds: _Number = None
-    peak_bytes: _Count = None
-    planned_peak_bytes: _Count = None
-    stages_from_before: _Count = None
-    work: Annotated[dict[str, Any] | None, _Optional] = None
-    choices: Annotated[dict[str, Any] | None, _Optional] = None
-    convergence: Annotated[Convergence | None, _Optional] = None
-    next_eigenvalue: _Number = None
-    feasible: Annotated[Feasible | None, _Optional] = None
-    cuts: Annotated[Cuts | None, _Optional] = None
-    baseline: Annotated[Baseline | None, _Optional] = None
-    adjustment: Annotated[Adjustment | None, _Optional] = None
-    graph: Annotated[Graph | None, _Optional] = None
-    spectrum: Annotated[Spectrum | None, _Optional] = None
-    clusters: Annotated[Clusters | None, _Optional] = None
-    network: Annotated[Network | None, _Optional] = None
-    constraints: Annotated[Constraints | None, _Optional] = None
-    sizes: Annotated[list[Count] | None, _Optional] = None
-    unassigned: _Count = None
-    unanswered: _Count = None
-    mean_confidence: _Number = None
-    calibration: Annotated[Calibration | None, _Optional] = None
+    method: str | None = None
+    command: str | None = None
+    finished: str | None = None
+    data: ResultData | None = None
+    n_nodes: Count | None = None
+    n_clusters: Count | None = None
+    seconds: Number | None = None
+    peak_bytes: Count | None = None
+    planned_peak_bytes: Count | None = None
+    stages_from_before: Count | None = None
+    work: dict[str, Any] | None = None
+    choices: dict[str, Any] | None = None
+    convergence: ResultConvergence | None = None
+    next_eigenvalue: Number | None = None
+    feasible: Feasible | None = None
+    cuts: ResultCuts | None = None
+    baseline: ResultBaseline | None = None
+    adjustment: ResultAdjustment | None = None
+    graph: ResultGraph | None = None
+    spectrum: Spectrum | None = None
+    clusters: ResultClusters | None = None
+    network: Network | None = None
+    constraints: ResultConstraints | None = None
+    sizes: list[Count] | None = None
+    unassigned: Count | None = None
+    unanswered: Count | None = None
+    mean_confidence: Number | None = None
+    calibration: ResultCalibration | None = None
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _or_none(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        """The part, or None where its form is wrong; a context that is a list gets its name."""
+        try:
+            return check(value)
+        except ValidationError:
+            if info.field_name in _REQUIRED_FORM:
+                raise
+            if isinstance(info.context, list):
+                info.context.append(info.field_name)
+            return None
 
     @model_validator(mode="after")
-    def _match(self) -> Report:
-        told = "labels_kept" in self.model_fields_set
-        if told and (self.n_labels is None or (self.n_labels and self.labels_kept is None)):
+    def _match(self) -> Self:
+        is_set = "labels_kept" in self.model_fields_set
+        if is_set and (self.n_labels is None or (self.n_labels and self.labels_kept is None)):
             raise ValueError("a share of labels kept, but not of how many")
         return self
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Report:
+    def of(cls, values: Mapping[str, Any]) -> Self:
         """The report of a run; a part that is not of its form is left out, with a note."""
         left_out: list[str] = []
-        made = cls.model_validate(told, context=left_out)
-        return made.noting(*(f"report: its {name} could not be told" for name in left_out))
+        made = cls.model_validate(values, context=left_out)
+        return made.noting(*(f"report: its {name} could not be recorded" for name in left_out))
 
-    def noting(self, *notes: str) -> Report:
+    def noting(self, *notes: str) -> Self:
         """The same with more notes."""
         return self.model_copy(update={"notes": [*self.notes, *notes]}) if notes else self
 
 
-class Result(Part):
-    """What a file tells of its run; `output` and below are said by the run alone.
+class Result(ResultPart):
+    """The record of a run in its file; `output` and below are of the run alone.
 
     In the file eigenvalues, classes and their names are datasets of their own.
     """
 
-    report: Report = Field(default_factory=Report)
-    stages: list[Stage] = Field(default_factory=list)
+    report: ResultReport = Field(default_factory=ResultReport)
+    stages: list[ResultStage] = Field(default_factory=list)
     parameters: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, Any] = Field(default_factory=dict)
     inputs: list[Input] = Field(default_factory=list)
@@ -467,30 +466,30 @@ class Result(Part):
         """Largest of all stages."""
         return max((stage.peak_bytes for stage in self.stages), default=0)
 
-    def told(self, *notes: str, output: str, **more: Any) -> Result:
+    def finished(self, *notes: str, output: str, **more: Any) -> Self:
         """The same when all is done: where it was written, more notes, and more of its report."""
         report = self.report.noting(*notes).model_copy(update=more)
         return self.model_copy(update={"report": report, "output": output})
 
     def flat(self) -> dict[str, Any]:
         """What `--json` of a run prints: the report with what stands beside it in the file."""
-        told = self.plain()
-        return {**told.pop("report"), **told}
+        values = self.plain()
+        return {**values.pop("report"), **values}
 
     def content(self) -> dict[str, Any]:
         """How the result was made, as entries of its file."""
-        told = self.plain()
+        values = self.plain()
         return {
             "/stages/name": [stage.name for stage in self.stages],
             "/stages/seconds": np.array([stage.seconds for stage in self.stages], dtype=float),
             "/stages/peak_bytes": np.array([s.peak_bytes for s in self.stages], dtype=np.int64),
-            "/report": to_json(told["report"]),
-            **{f"/@{name}": to_json(told[name]) for name in _ATTRIBUTES},
+            "/report": to_json(values["report"]),
+            **{f"/@{name}": to_json(values[name]) for name in _ATTRIBUTES},
         }
 
 
 def read(file: h5py.File, where: str) -> Result | None:
-    """What an open file tells of its run, texts made printable; None where it tells nothing.
+    """The record of a run in an open file, texts made printable; None where there is none.
 
     Raises InputError for what is no JSON, or not of the form that mustlink writes.
     """

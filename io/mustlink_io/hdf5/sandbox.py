@@ -2,10 +2,10 @@
 
 The HDF5 library crashes on some damaged files and never comes back from others (text of variable
 length whose heap is damaged); scipy's Matrix Market reader crashes too. Nothing inside a process
-can contain that, so whatever will be asked of a file is asked by a fork of this process before: it
-opens the same file and does the same steps under limits of its own, and only if a step left it
-unharmed is it repeated here. A fork costs 4 ms, 6 ms with 1.5 GB resident and 20 ms on a virtual
-machine, so that one child goes ahead for as long as a file is open.
+can contain that, so a fork of this process goes ahead: it opens the same file and does the same
+steps under limits of its own, and only a step that left it unharmed is repeated here. A fork costs
+4 ms, 6 ms with 1.5 GB resident and 20 ms on a virtual machine, so that one child goes ahead for as
+long as a file is open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -117,7 +117,8 @@ class Forerunner:
         self._n_modules = len(sys.modules)
         self._pipe, there = Pipe()
         try:
-            with _quiet_fork(), phil:  # nobody else is inside the HDF5 library at this moment
+            with warnings.catch_warnings(), phil:  # nobody else is inside the HDF5 library now
+                warnings.simplefilter("ignore", DeprecationWarning)  # the child needs no threads
                 child = os.fork()
         except OSError as error:
             self._pipe.close()
@@ -142,19 +143,19 @@ class Forerunner:
             for one in question:
                 self._pipe.send(one)
             self._wait(where)
-            said = self._pipe.recv_bytes()
+            answer = self._pipe.recv_bytes()
         except (EOFError, ConnectionError) as error:
             raise InputError(_verdict(where, self._bury())) from error
         except BaseException:  # Ctrl-C
             self.close()
             raise
-        if said[:1] == _TOO_LARGE:
+        if answer[:1] == _TOO_LARGE:
             self.close()
             raise InputError(
                 f"{where}: damaged: reading it asks for more memory than it can need; make it again"
             )
-        if said[:1] == _REFUSED:
-            raise InputError(said[1:].decode("utf-8", "replace"))
+        if answer[:1] == _REFUSED:
+            raise InputError(answer[1:].decode("utf-8", "replace"))
 
     def _wait(self, where: str) -> None:
         """Return when the child answers or has ended; _StuckError where it does nothing."""
@@ -174,10 +175,10 @@ class _StuckError(InputError):
 def _doing(process: int) -> tuple[str, float]:
     """State of a process and its computing time: S waits, D waits for a disk, as Linux has it."""
     try:
-        told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        found = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return "", 0.0  # nobody knows: as if it went on
-    return told[0], float(told[11]) + float(told[12])
+        return "", 0.0  # not known: as if it went on
+    return found[0], float(found[11]) + float(found[12])
 
 
 def allow(n_bytes: float) -> None:
@@ -190,14 +191,6 @@ def allow(n_bytes: float) -> None:
         resource.setrlimit(
             resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
         )
-
-
-@contextlib.contextmanager
-def _quiet_fork() -> Iterator[None]:
-    """Without Python's warning that other threads are not copied: the child needs none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
 
 
 def _verdict(where: str, status: int) -> str:
@@ -247,7 +240,7 @@ def _tried(n_bytes: int, step: Callable[[], object]) -> bytes:
         return _REFUSED + str(error).encode("utf-8", "replace")[:_LONGEST]
     except MemoryError:
         return _TOO_LARGE
-    except Exception as error:  # met again by the caller, who knows what to say
+    except Exception as error:  # the caller meets it again and reports it
         return _TOO_LARGE if "allocation failed" in str(error) else _UNHARMED
     return _UNHARMED
 

@@ -35,15 +35,19 @@ class Item:
         return self.dtypes[0] == _TEXT
 
 
-def _text(path: str, meaning: str, shape: tuple[str, ...] = ()) -> Item:
-    return Item(path, (_TEXT,), shape, "OSU", meaning)
-
-
 _FLOAT, _INT = "fiub", "iu"
 
 
-def _whole(path: str, shape: tuple[str, ...], meaning: str, *narrower: str) -> Item:
-    return Item(path, ("int64", *narrower), shape, _INT, meaning)
+def _text(path: str, meaning: str, *shape: str) -> Item:
+    return Item(path, (_TEXT,), shape, "OSU", meaning)
+
+
+def _whole(path: str, shape: str, meaning: str, *narrower: str) -> Item:
+    return Item(path, ("int64", *narrower), tuple(shape.split()), _INT, meaning)
+
+
+def _real(path: str, shape: str, meaning: str, *narrower: str) -> Item:
+    return Item(path, ("float64", *narrower), tuple(shape.split()), _FLOAT, meaning)
 
 
 PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
@@ -65,26 +69,24 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             _text("/graph@encoding-type", f"`{CSR_TYPE}`"),
             _text("/graph@encoding-version", f"`{CSR_VERSION}`"),
             Item("/graph@shape", ("int64",), ("2",), _INT, "(g, g)"),
-            Item("/graph/data", ("float64", "float32"), ("nnz",), _FLOAT, "weights of the entries"),
-            _whole("/graph/indices", ("nnz",), "column of every entry, from 0, below g", "int32"),
+            _real("/graph/data", "nnz", "weights of the entries", "float32"),
+            _whole("/graph/indices", "nnz", "column of every entry, from 0, below g", "int32"),
             _whole(
                 "/graph/indptr",
-                ("g+1",),
+                "g+1",
                 "row i holds the entries indptr[i] to indptr[i+1]-1; begins with 0, never falls, "
                 "ends with nnz",
                 "int32",
             ),
-            Item(
+            _real(
                 "/graph/weights",
-                ("float64",),
-                ("g",),
-                _FLOAT,
+                "g",
                 "optional: how many a node stands for; the weights of entries are then those "
                 "between all copies of one node and all copies of another",
             ),
             _whole(
                 "/graph/rows",
-                ("n",),
+                "n",
                 "optional: node of every row of the points, where equal rows are one node, or "
                 "nodes are numbered by where they lie",
                 "int32",
@@ -110,115 +112,114 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
     ),
     "weights": (
         "How often every node counts; a file of points, a graph or of weights alone may have it.",
-        (Item("/weights", ("float64",), ("n",), _FLOAT, "finite and not negative"),),
+        (_real("/weights", "n", "finite and not negative"),),
     ),
     "names": (
         "What nodes and classes are called, where they have names.",
         (
-            _text("/names", "name of every node", ("n",)),
+            _text("/names", "name of every node", "n"),
             _text(
                 "/class_names",
                 "name of every class in `/classes`; of clusters, the class that most labelled "
                 "nodes of each have",
-                ("c",),
+                "c",
             ),
         ),
     ),
     "constraints": (
-        "Must-link and cannot-link pairs. A result has those it was asked to obey, up to two "
-        "million, and the labels that were given.",
+        "Must-link and cannot-link pairs. A result has those of its run, up to two million, and "
+        "its labels.",
         (
             Item("/constraints/pairs", ("int64",), ("m", "2"), _INT, "two nodes a row, from 0"),
-            Item(
+            _real(
                 "/constraints/belief",
-                ("float64",),
-                ("m",),
-                _FLOAT,
+                "m",
                 "above 0: must-link, below 0: cannot-link; the size is the degree of belief",
             ),
-            _whole("/constraints/labels", ("n",), "labels given, -1 = unknown"),
+            _whole("/constraints/labels", "n", "labels of the run, -1 = unknown"),
             _text(
                 "/constraints/class_names",
                 "name of every class in `/constraints/labels`, beside clusters; empty for none",
-                ("u",),
+                "u",
             ),
         ),
     ),
     "clusters": (
         "What `mustlink cluster` adds to `/labels`.",
         (
-            Item("/embedding", ("float64", "float32"), ("n", "k"), _FLOAT, "one row a node"),
-            Item("/eigenvalues", ("float64",), ("q",), _FLOAT, "in the order the method reports"),
+            _real("/embedding", "n k", "one row a node", "float32"),
+            _real("/eigenvalues", "q", "in the order the method reports"),
         ),
     ),
     "membership": (
         "What `--membership` adds, with `/confidence`: of clusters, or of classes.",
         (
-            Item(
+            _real(
                 "/membership",
-                ("float64", "float32"),
-                ("n", "K"),
-                _FLOAT,
+                "n K",
                 "share of every cluster in a node, or chance of every class: rows sum to 1, the "
                 "largest entry is that of `/labels`; all 0 without one",
+                "float32",
             ),
         ),
     ),
     "hierarchy": (
         "What `mustlink cluster --hierarchy` adds: parts of the clusters, merged one by one.",
         (
-            Item("/hierarchy/linkage", ("float64",), ("l", "4"), _FLOAT, "merges, as scipy has"),
-            _whole("/hierarchy/clusters", ("l+1",), "cluster of every part, as in `/labels`"),
-            _whole("/hierarchy/leaves", ("n",), "part of every node, -1 = none"),
+            _real("/hierarchy/linkage", "l 4", "merges, as scipy has"),
+            _whole("/hierarchy/clusters", "l+1", "cluster of every part, as in `/labels`"),
+            _whole("/hierarchy/leaves", "n", "part of every node, -1 = none"),
         ),
     ),
     "sides": (
         "`/labels` again, of each side where rows and columns of a matrix are the nodes; and what "
         "`-m disim` finds by edges of one direction alone, numbered apart.",
         (
-            _whole("/row_labels", ("a",), "of the rows, which are the first nodes"),
-            _whole("/column_labels", ("b",), "of the columns; a + b = n"),
-            _whole("/sending_labels", ("n",), "who sends alike; -1 = sends nothing"),
-            _whole("/receiving_labels", ("n",), "who receives alike; -1 = receives nothing"),
+            _whole("/row_labels", "a", "of the rows, which are the first nodes"),
+            _whole("/column_labels", "b", "of the columns; a + b = n"),
+            _whole("/sending_labels", "n", "nodes that send alike; -1 = sends nothing"),
+            _whole(
+                "/receiving_labels",
+                "n",
+                "nodes that receive alike; -1 = receives nothing",
+            ),
         ),
     ),
     "classes": (
         "What `mustlink propagate` adds to `/labels`.",
         (
-            Item(
+            _real(
                 "/label_distributions",
-                ("float64", "float32"),
-                ("n", "K"),
-                _FLOAT,
+                "n K",
                 "one row a node, one column a class: shares that sum to 1, or all 0 without answer",
+                "float32",
             ),
-            Item(
+            _real(
                 "/confidence",
-                ("float64", "float32"),
-                ("n",),
-                _FLOAT,
+                "n",
                 "largest share minus second largest: 0 is a tie, 1 certainty; of "
                 "clusters, and with `--membership`, the share of the own one",
+                "float32",
             ),
-            _whole("/classes", ("K",), "class that a column stands for, as in `/labels`; rising"),
+            _whole("/classes", "K", "class that a column stands for, as in `/labels`; rising"),
         ),
     ),
     "run": (
         "How a result was made.",
         (
-            _text("/stages/name", "stages of the run, in order", ("s",)),
-            Item("/stages/seconds", ("float64",), ("s",), _FLOAT, "wall seconds"),
+            _text("/stages/name", "stages of the run, in order", "s"),
+            _real("/stages/seconds", "s", "wall seconds"),
             _whole(
                 "/stages/peak_bytes",
-                ("s",),
+                "s",
                 "largest resident size of the process until the stage ended",
             ),
             _text(
                 "/report",
                 "choices and their reasons, convergence, warnings and notes, the health of the "
-                "graph, clusters, constraints kept and broken, of how many nodes a prior was "
-                "believed and how many are answered as it says, what confidence was calibrated "
-                "by with its reliability table, feasible cuts of `csp`, the command line: JSON",
+                "graph, clusters, constraints kept and broken, for how many nodes there "
+                "was a prior and how many answers agree with it, the calibration of the confidence "
+                "with its reliability table, feasible cuts of `csp`, the command line: JSON",
             ),
             _text("/@parameters", "method and parameters, JSON object"),
             _text("/@versions", "of mustlink, numpy, scipy, h5py and python, JSON object"),
@@ -227,11 +228,11 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
     ),
     "model": (
         "The group `/model`, without `--no-model`: what `mustlink.load` makes the fitted estimator "
-        "of again, as a tree of groups, whose `kind` tells of what they are; texts are bytes. "
+        "of again, as a tree of groups of a `kind` each; texts are bytes. "
         "`/model/class` and `/model/parameters` name the estimator, `/model/graph` is the graph "
         "that was fitted, `/model/derived` its order and smooth vectors, `/model/points` the "
-        "points, or the file that they are in with its SHA-256, `/model/state` what the fit found "
-        "and was told. Answers are the datasets above, linked to.",
+        "points, or the file that they are in with its SHA-256, `/model/state` the inputs "
+        "and results of the fit. Answers are the datasets above, linked to.",
         (),
     ),
     "preparation": (

@@ -34,7 +34,7 @@ class _File(h5py.File):
 def open_h5(path: str | Path) -> Iterator[h5py.File]:
     """Open for reading; a missing, damaged or truncated file is one InputError.
 
-    Errors of the HDF5 library inside the `with` block are told the same way. Whatever is reached by
+    Errors of the HDF5 library inside the `with` block are, too. Whatever is reached by
     `find`, `dataset`, `read` and `contents` is looked at by a child process first (`sandbox`),
     the same one while the file is open.
     """
@@ -42,7 +42,12 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     check_file(path)
     try:
         there = path.stat()
-        with _forerunner(path) as forerunner, _File(path, forerunner) as file:
+        with contextlib.ExitStack() as closing:
+            forerunner = None
+            if not is_child():
+                forerunner = Forerunner(str(path), lambda: _looked_at(path))
+                closing.callback(forerunner.close)
+            file = closing.enter_context(_File(path, forerunner))
             if forerunner is not None:
                 if not os.path.samestat(there, os.fstat(file.id.get_vfd_handle())):
                     raise InputError(f"{path}: was replaced while it was opened; try again")
@@ -59,19 +64,6 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
                 "or if it has ended: h5clear -s FILE"
             ) from error
         raise InputError(f"{path}: not an HDF5 file, truncated or damaged ({words})") from error
-
-
-@contextlib.contextmanager
-def _forerunner(path: Path) -> Iterator[Forerunner | None]:
-    """A child process that has opened the file; in such a child itself none."""
-    if is_child():
-        yield None
-        return
-    forerunner = Forerunner(str(path), lambda: _looked_at(path))
-    try:
-        yield forerunner
-    finally:
-        forerunner.close()
 
 
 def _from_h5py(error: Exception) -> bool:
@@ -117,7 +109,7 @@ def _looked_at(path: Path) -> _File:
 
 
 def look(item: Any) -> None:
-    """Ask of a dataset or group what will be asked of it, values apart."""
+    """Read of a dataset or group what will be read of it, values apart."""
     if isinstance(item, h5py.Group):
         _look_at_attributes(item)
         list(item)
@@ -165,7 +157,7 @@ def text(value: Any) -> str:
 
 _MAX_SOFT_LINKS = 16
 _TEXT_BYTES = 64  # of a short text in memory
-_TEXTS = 1 << 16  # read in one go
+_ROWS = 1 << 16  # texts read in one go
 _LISTED = 12  # datasets that a message names
 
 
@@ -314,44 +306,33 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
 
 
 def texts(file: h5py.File, name: str) -> NDArray[np.object_]:
-    """Read a dataset (n,) of text, such as names of nodes, as Python strings.
-
-    A child process reads all of it first: the HDF5 library may never come back from text of
-    variable length in a damaged file. Raises InputError.
-    """
-    try_first(file, name, _look_at_texts, name)
-    return _texts(file, name)
-
-
-def _look_at_texts(file: h5py.File, name: str) -> None:
-    allow(_dataset(file, name).size * _TEXT_BYTES)
-    _look_at_values(file, name)
-    _texts(file, name)
+    """Read a dataset (n,) of text, such as names of nodes, as Python strings; raises InputError."""
+    n = look_at_texts(file, name)
+    each = max(_TEXT_BYTES, _of_texts(file, name).dtype.itemsize)
+    size_checks.check_fits(n * each, f"{file.filename}:{name}")
+    return text_rows(file, name, slice(None))
 
 
 def look_at_texts(file: h5py.File, name: str) -> int:
-    """How many texts a dataset has, after a child process has read them by blocks; InputError."""
-    try_first(file, name, _look_by_blocks, name)
+    """How many texts a dataset has, after a child process has read them by blocks; InputError.
+
+    The HDF5 library may never come back from text of variable length in a damaged file.
+    """
+    try_first(file, name, _look_at_texts, name)
     return int(_of_texts(file, name).size)
 
 
-def _look_by_blocks(file: h5py.File, name: str) -> None:
-    data = _of_texts(file, name)
-    look(data)
-    for first in range(0, data.size, _TEXTS):
-        text_rows(file, name, slice(first, first + _TEXTS))
+def _look_at_texts(file: h5py.File, name: str) -> None:
+    size = _of_texts(file, name).size
+    allow(size * _TEXT_BYTES)
+    _look_at_values(file, name)
+    for first in range(0, size, _ROWS):
+        text_rows(file, name, slice(first, first + _ROWS))
 
 
 def text_rows(file: h5py.File, name: str, rows: slice) -> NDArray[np.object_]:
     """Some rows of a dataset of text that was looked at; raises InputError."""
     return np.array([decoded(value) for value in _of_texts(file, name)[rows]], dtype=object)
-
-
-def _texts(file: h5py.File, name: str) -> NDArray[np.object_]:
-    data = _of_texts(file, name)
-    where = f"{file.filename}:{name}"
-    size_checks.check_fits(data.size * max(_TEXT_BYTES, data.dtype.itemsize), where)
-    return text_rows(file, name, slice(None))
 
 
 def _of_texts(file: h5py.File, name: str) -> h5py.Dataset:
@@ -362,9 +343,6 @@ def _of_texts(file: h5py.File, name: str) -> h5py.Dataset:
             "wanted, one a row"
         )
     return data
-
-
-_ROWS = 1 << 16
 
 
 class FileNames:

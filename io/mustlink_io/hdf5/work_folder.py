@@ -7,6 +7,7 @@ counts as absent.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import re
@@ -37,7 +38,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 
 @dataclass(frozen=True)
-class Kept:
+class StageFile:
     """One file of a work folder, as its attributes say."""
 
     path: Path
@@ -54,7 +55,7 @@ class Kept:
 
 
 class WorkFolder:
-    """Keeps results of stages in `OUTPUT.work`; see `mustlink.context.stage_cache.Keeper`.
+    """Stores results of stages in `OUTPUT.work`, as `mustlink.context.stage_cache` asks.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
     Results are written while the run goes on: on a million points a second is not waited for.
@@ -70,28 +71,35 @@ class WorkFolder:
         self._pending: dict[Path, Future[None]] = {}
 
     def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
-        """Return what was kept under the key; None for nothing, or a file that is damaged."""
+        """Return the result under the key; None for nothing, or a file that is damaged."""
         path = self._path(stage, key)
         if path in self._pending:
             self.settle()
         if (self.fresh and path not in self.used) or not path.exists():
             return None  # the HDF5 library would wait for what is being written
+        with self._tolerant(path), h5py.File(path, "r") as file:
+            known = {one.__name__: one for one in types}
+            value = model_tree.read_tree(file, "value", known, self.scratch)
+            if digest(value) != store.decoded(file.attrs["digest"]):
+                raise ValueError("values and digest differ")
+            self._count(path)
+            return value
+        return None
+
+    @contextlib.contextmanager
+    def _tolerant(self, path: Path) -> Iterator[None]:
+        """Let a damaged file be a trouble, and a missing one nothing."""
         try:
-            with h5py.File(path, "r") as file:
-                value = model_tree.read_tree(
-                    file, "value", {one.__name__: one for one in types}, self.scratch
-                )
-                if digest(value) != store.decoded(file.attrs["digest"]):
-                    raise ValueError("values and digest differ")
+            yield
         except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
+            pass
+        except (InputError, OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
             words = " ".join(str(error).split())[:100]
             self.troubles.append(f"{path}: damaged ({words}), the stage is done again")
-            return None
+
+    def _count(self, path: Path) -> None:
         self.used.add(path)
         self.recalled += 1
-        return value
 
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result; a full disk or a forbidden folder is a trouble, not an error."""
@@ -99,25 +107,21 @@ class WorkFolder:
         self._pending[path] = self._writer.submit(self._write, path, stage, value, seconds)
 
     def recall_graph(self, stage: str, key: str) -> tuple[DiskGraph, Notes] | None:
-        """A graph that was kept under the key, None for none, one cut short, or a damaged one."""
+        """The graph under the key, None for none, one cut short, or a damaged one."""
         path = self._path(stage, key)
         if self.fresh or not path.exists():
             return None
-        try:
+        with self._tolerant(path):
             with h5py.File(path, "r") as file:
                 if file.attrs["mustlink-work"] != VERSION:
                     return None
                 info = json.loads(store.text(file["graph"].attrs["info"]))
-                said = json.loads(store.decoded(file.attrs["notes"]))
-                notes = tuple((str(told), bool(is_warning)) for told, is_warning in said)
+                stored = json.loads(store.decoded(file.attrs["notes"]))
+                notes = tuple((str(note), bool(is_warning)) for note, is_warning in stored)
             graph = stored_graph(path, "/graph", self.scratch, info=info)
-        except (InputError, OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
-            words = " ".join(str(error).split())[:100]
-            self.troubles.append(f"{path}: damaged ({words}), the stage is done again")
-            return None
-        self.used.add(path)
-        self.recalled += 1
-        return graph, notes
+            self._count(path)
+            return graph, notes
+        return None
 
     def keep_graph(
         self,
@@ -129,7 +133,7 @@ class WorkFolder:
         rows: NDArray[np.int32],
         about: Callable[[], tuple[float, Notes] | None],
     ) -> DiskGraph:
-        """Write a graph, which is then read from where it is kept; raises InputError."""
+        """Write a graph, which is then read from its file; raises InputError."""
         path = self._path(stage, key)
         try:
             self.folder.mkdir(exist_ok=True)
@@ -138,10 +142,10 @@ class WorkFolder:
         info = json.loads(to_json(info))
 
         def attributes() -> dict[str, Any]:
-            told = about()
-            if told is None:  # stale, whoever looks
+            found = about()
+            if found is None:  # stale for every later run
                 return self._about(stage, 0.0, version=_CUT_SHORT)
-            return {**self._about(stage, told[0]), "notes": np.bytes_(json.dumps(told[1]))}
+            return {**self._about(stage, found[0]), "notes": np.bytes_(json.dumps(found[1]))}
 
         write_rows(str(path), n, blocks, info, rows=rows, about=attributes)
         self.used.add(path)
@@ -156,10 +160,10 @@ class WorkFolder:
             "seconds": seconds,
             "made": time.time(),
         }
-        return {k: np.bytes_(told) if isinstance(told, str) else told for k, told in about.items()}
+        return {k: np.bytes_(v) if isinstance(v, str) else v for k, v in about.items()}
 
     def settle(self) -> None:
-        """Wait until what is kept is written."""
+        """Wait until all results are written."""
         while self._pending:
             self._pending.popitem()[1].result()
 
@@ -171,7 +175,7 @@ class WorkFolder:
                 file.attrs.update(self._about(stage, seconds))
                 file.attrs["digest"] = np.bytes_(digest(value))
         except (InputError, OSError, RuntimeError) as error:
-            self.troubles.append(f"{stage}: not kept for a later run: {error}")
+            self.troubles.append(f"{stage}: not stored for a later run: {error}")
             return
         self.used.add(path)
 
@@ -181,7 +185,7 @@ class WorkFolder:
 
 
 def listing(output: str) -> dict[str, Any]:
-    """What `mustlink info` tells of the work folder beside a file; nothing if there is none.
+    """What `mustlink info` shows of the work folder beside a file; nothing if there is none.
 
     Stale is what no run on the latest data, by this version, would use.
     """
@@ -203,13 +207,13 @@ def listing(output: str) -> dict[str, Any]:
     return {"work": {"folder": str(folder_of(output)), "results": rows}}
 
 
-def _latest(found: list[Kept]) -> str | None:
+def _latest(found: list[StageFile]) -> str | None:
     """The data of the newest result that can be read."""
     return next((one.source for one in reversed(found) if one.version >= 0), None)
 
 
 def clean(output: str, stale: bool) -> dict[str, Any]:
-    """Remove the work folder of an output, or only what is stale in it; tells what went.
+    """Remove the work folder of an output, or only what is stale in it; returns counts.
 
     Raises InputError where a run is using it, and where neither it nor the output is there.
     """
@@ -236,8 +240,8 @@ def folder_of(output: str | Path) -> Path:
     return path.with_name(path.name + ENDING)
 
 
-def entries(folder: Path) -> list[Kept]:
-    """What is kept in a folder, oldest first; files that cannot be read are of version -1."""
+def entries(folder: Path) -> list[StageFile]:
+    """The results in a folder, oldest first; files that cannot be read are of version -1."""
     found = [_describe(path) for path in _files(folder)]
     return sorted(found, key=lambda one: one.made)
 
@@ -248,14 +252,14 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (path for path in sorted(folder.iterdir()) if _PATTERN.fullmatch(path.name))
 
 
-def _describe(path: Path) -> Kept:
+def _describe(path: Path) -> StageFile:
     stat = path.stat()
     name = _PATTERN.fullmatch(path.name)
     stage = name["stage"] if name else path.name
     try:
         with h5py.File(path, "r") as file:
             about = dict(file.attrs)
-        return Kept(
+        return StageFile(
             path,
             store.decoded(about["stage"]),
             store.decoded(about["source"]),
@@ -265,7 +269,7 @@ def _describe(path: Path) -> Kept:
             stat.st_size,
         )
     except (OSError, RuntimeError, LookupError, TypeError, ValueError):
-        return Kept(path, stage, "", -1, 0.0, stat.st_mtime, stat.st_size)
+        return StageFile(path, stage, "", -1, 0.0, stat.st_mtime, stat.st_size)
 
 
 def remove_leftovers(path: Path) -> None:
@@ -276,7 +280,7 @@ def remove_leftovers(path: Path) -> None:
             other.unlink(missing_ok=True)
 
 
-def remove(folder: Path, which: Iterable[Kept] | None = None) -> int:
+def remove(folder: Path, which: Iterable[StageFile] | None = None) -> int:
     """Remove some entries, or all, and what killed runs left unfinished; returns the bytes freed.
 
     The folder goes when nothing else is in it.

@@ -144,7 +144,7 @@ def write(
     """Write a file of the format: paths of `schema.ITEMS` mapped to values.
 
     Every value is checked and cast by the table; the root attributes are added. `then` writes what
-    else belongs into it; it is told the paths of the arrays that were written as they are, by id.
+    else belongs into it; it gets the paths of the arrays that were written as they are, by id.
     Raises InputError for a value that does not fit, or when the file cannot be written.
     """
     import mustlink
@@ -189,7 +189,7 @@ class Sink:
     """A file for the HDF5 library to write to, which never learns that the disk is full.
 
     The library does not get over a failed write: it tries again when the file is closed and when
-    the program ends, with messages of its own. So the first error is kept, what comes after it is
+    the program ends, with messages of its own. So what comes after the first error is
     dropped, and `check` raises it when the library is done.
     """
 
@@ -250,7 +250,7 @@ class Sink:
         return self._at
 
     def truncate(self, size: int | None = None) -> int:
-        """Make the file as long as given."""
+        """Cut or extend the file."""
         size = self._at if size is None else size
         try:
             if self.error is None:

@@ -14,15 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
-from mustlink_io.hdf5.result import Stage
+from mustlink_io.hdf5.result import ResultStage
 from mustlink_io.hdf5.writing import to_json
 
 _LIBRARIES = ("numpy", "scipy", "h5py", "numba", "pyamg", "pynndescent", "scikit-learn")
 
 
-def stages_of(recorder: Recorder) -> list[Stage]:
+def stages_of(recorder: Recorder) -> list[ResultStage]:
     """Stages so far, as a result tells them."""
-    return [Stage(name=s.name, seconds=s.seconds, peak_bytes=s.peak_bytes) for s in recorder.stages]
+    return [
+        ResultStage(name=s.name, seconds=s.seconds, peak_bytes=s.peak_bytes)
+        for s in recorder.stages
+    ]
 
 
 def now() -> str:

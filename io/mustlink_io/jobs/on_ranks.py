@@ -250,4 +250,4 @@ def _fitted(
     with recorder.stage("writing"):
         writing.write(job.output, {**content, **result.content()})
     seconds = result.seconds + recorder.stages[-1].seconds
-    return result.told(output=job.output, seconds=seconds, peak_bytes=peak_bytes())
+    return result.finished(output=job.output, seconds=seconds, peak_bytes=peak_bytes())

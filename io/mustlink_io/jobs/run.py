@@ -24,7 +24,7 @@ from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Advance
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.hdf5.result import Input, Report, Result
+from mustlink_io.hdf5.result import Input, Result, ResultReport
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs import on_disk
@@ -178,7 +178,7 @@ def _run(
         )
         recorder.note(notes[-1])
     seconds = result.seconds + recorder.stages[-1].seconds
-    return result.told(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
+    return result.finished(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
 
 
 def _views(job: Job, data: formats.InputData, inputs: Sequence[Input], source: str) -> list[Any]:
@@ -227,7 +227,7 @@ def result_of(
     }
     del findings["stages"]
     return Result(
-        report=Report.of(findings),
+        report=ResultReport.of(findings),
         stages=stages,
         parameters=dict(parameters),
         versions=versions(),

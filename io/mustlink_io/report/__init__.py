@@ -1,1 +1,1 @@
-"""`mustlink report`: what a result file tells of its run, as facts, pictures and a page."""
+"""`mustlink report`: a result file and its run, as facts, pictures and a page."""

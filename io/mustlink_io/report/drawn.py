@@ -1,4 +1,4 @@
-"""The pictures of a result: which of them it has, what they show, in words for those who listen."""
+"""The pictures of a result: which of them it has, and words for readers who cannot see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ZERO = 1e-12  # eigenvalues of components, up to rounding
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportFigure:
     """A figure with its caption, and words that stand for it where it cannot be seen."""
 
     figure: Any
@@ -25,7 +25,7 @@ class Picture:
     alt: str
 
 
-def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Picture]:
+def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, ReportFigure]:
     """All pictures that a result has, by name; raises InputError for an image of another size."""
     found = {
         "embedding": _embedding(result),
@@ -40,7 +40,7 @@ def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Pic
     return {**_segmented(result, image), **shown}
 
 
-def save(drawn: dict[str, Picture], folder: str) -> list[str]:
+def save(drawn: dict[str, ReportFigure], folder: str) -> list[str]:
     """Write every picture as PNG and as SVG into a folder; returns the paths."""
     into = Path(folder)
     try:
@@ -55,8 +55,8 @@ def save(drawn: dict[str, Picture], folder: str) -> list[str]:
     return written
 
 
-def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Picture]:
-    """The image and its segments, where the file has an image or one is given."""
+def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, ReportFigure]:
+    """The image and its segments, where the file or the command has an image."""
     shown = result.arrays.image if image is None else image
     if shown is None:
         return {}
@@ -70,12 +70,12 @@ def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Pict
     size = f"{width:,} by {height:,} pixels"
     tinted = pictures.overlay(shown, labels.reshape(height, width))
     return {
-        "image": Picture(
+        "image": ReportFigure(
             pictures.side_by_side((shown,), ("",)),
             f"The image, {size}.",
             f"An image of {size} whose pixels were the nodes.",
         ),
-        "segmentation": Picture(
+        "segmentation": ReportFigure(
             pictures.side_by_side((tinted,), ("",)),
             f"The {kind} of its pixels, over it.",
             f"The same image, tinted by the {len(result.facts[kind])} {kind} of its pixels, with "
@@ -84,11 +84,11 @@ def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Pict
     }
 
 
-def _embedding(result: ReadResult) -> Picture | None:
+def _embedding(result: ReadResult) -> ReportFigure | None:
     held = result.arrays
     if held.embedding is None or held.embedding.shape[1] == 0:
         return None
-    drawn = pictures.embedding(held.embedding, held.labels, held.pairs, held.belief, held.given)
+    drawn = pictures.embedding(held.embedding, held.labels, held.pairs, held.belief, held.known)
     count = len(result.facts["clusters"])
     lines = ""
     if held.pairs is not None:
@@ -96,12 +96,12 @@ def _embedding(result: ReadResult) -> Picture | None:
             " Solid lines are must-links, dashed ones cannot-links; what is broken is red. "
             "Where there are many, a hundred kept and a hundred broken ones are drawn."
         )
-    if held.given is not None:
+    if held.known is not None:
         lines += (
-            " Rings are nodes whose label was given, in the colour of the cluster where most of "
+            " Rings are nodes with a known label, in the colour of the cluster where most of "
             "their class are."
         )
-    return Picture(
+    return ReportFigure(
         drawn,
         "The nodes by the two coordinates of the embedding in which clusters overlap least, "
         f"coloured and numbered by cluster.{lines}",
@@ -109,12 +109,12 @@ def _embedding(result: ReadResult) -> Picture | None:
     )
 
 
-def _hierarchy(result: ReadResult) -> Picture | None:
+def _hierarchy(result: ReadResult) -> ReportFigure | None:
     tree, parts = result.arrays.linkage, result.arrays.parts
     if tree is None or parts is None:
         return None
     count = np.unique(parts).size
-    return Picture(
+    return ReportFigure(
         pictures.dendrogram(tree, parts),
         "Parts of the clusters, merged two by two: the higher, the fewer of their edges lead from "
         "one to the other, 1 is none. What is in one cluster has its colour; to cut the tree at "
@@ -123,7 +123,7 @@ def _hierarchy(result: ReadResult) -> Picture | None:
     )
 
 
-def _spectrum(result: ReadResult) -> Picture | None:
+def _spectrum(result: ReadResult) -> ReportFigure | None:
     found = result.facts["spectrum"]
     if found is None:
         return None
@@ -143,7 +143,7 @@ def _spectrum(result: ReadResult) -> Picture | None:
             f"it is, the more clearly the graph has {k} clusters."
         )
     title = f"eigenvalues of {name}"
-    return Picture(
+    return ReportFigure(
         pictures.spectrum(values, k, title),
         f"{caption} {gap}",
         f"Plot of eigenvalues of {name}, beginning {', '.join(f'{v:.3g}' for v in values[:5])}. "
@@ -151,12 +151,12 @@ def _spectrum(result: ReadResult) -> Picture | None:
     )
 
 
-def _neighbours(result: ReadResult) -> Picture | None:
+def _neighbours(result: ReadResult) -> ReportFigure | None:
     graph = result.facts["graph"]
     if graph is None or graph["histogram"] is None:
         return None
     bins, spread = graph["histogram"], graph["neighbours"]
-    return Picture(
+    return ReportFigure(
         pictures.histogram(
             bins["edges"],
             bins["counts"],
@@ -170,26 +170,26 @@ def _neighbours(result: ReadResult) -> Picture | None:
     )
 
 
-def _constraints(result: ReadResult) -> Picture | None:
-    asked = result.facts["constraints"]
-    kinds = {kind: asked[kind] for kind in ("must", "cannot") if asked and asked.get(kind)}
+def _constraints(result: ReadResult) -> ReportFigure | None:
+    found = result.facts["constraints"]
+    kinds = {kind: found[kind] for kind in ("must", "cannot") if found and found.get(kind)}
     if not any(row["n"] for row in kinds.values()):
         return None
     words = [f"{row['kept']:,} of {row['n']:,} {kind}-links kept" for kind, row in kinds.items()]
-    return Picture(
+    return ReportFigure(
         pictures.constraints_kept(kinds),
         "Shares of the constraints that are kept and broken, by kind.",
         f"Bars: {', '.join(words)}.",
     )
 
 
-def _cuts(result: ReadResult) -> Picture | None:
+def _cuts(result: ReadResult) -> ReportFigure | None:
     found = result.facts["cuts"]
     if found is None:
         return None
     known, used, volume = len(found["used"]), sum(found["used"]), found["volume"]
     least = min(a for a, mine in zip(found["alpha"], found["used"], strict=True) if mine)
-    return Picture(
+    return ReportFigure(
         pictures.joint_range(found),
         "Feasible cuts by cost and by how far they keep the constraints, for unit vectors: to the "
         "left is cheaper, above is kept better. Hollow squares are cuts that know no constraints.",
@@ -198,7 +198,7 @@ def _cuts(result: ReadResult) -> Picture | None:
     )
 
 
-def _confidence(result: ReadResult) -> Picture | None:
+def _confidence(result: ReadResult) -> ReportFigure | None:
     found = result.facts.get("confidence")
     if found is None or found["mean"] is None:
         return None
@@ -206,7 +206,7 @@ def _confidence(result: ReadResult) -> Picture | None:
     of_classes = result.facts["kind"] == "classes"
     margin = of_classes and how is None
     span = "from 0 (a tie) to 1" if margin else "1 is certainty"
-    return Picture(
+    return ReportFigure(
         pictures.histogram(
             bins["edges"],
             bins["counts"],
@@ -216,7 +216,7 @@ def _confidence(result: ReadResult) -> Picture | None:
             else f"share of the own {'class' if of_classes else 'cluster'}",
             ("mean", mean),
         ),
-        f"How sure the answers are, {span}, over the nodes without a given label"
+        f"How sure the answers are, {span}, over the nodes without a known label"
         + (f"; {how}." if how else "."),
         f"Histogram of the confidence of the answers; the mean is {mean:.2f}, "
         + (

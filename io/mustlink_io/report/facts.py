@@ -1,4 +1,4 @@
-"""What a result file tells: its arrays, checked, and the facts of `mustlink report --json`."""
+"""A result file: its arrays, checked, and the facts of `mustlink report --json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import anndata, results
 from mustlink_io.hdf5 import result, store
-from mustlink_io.hdf5.result import LARGEST, Calibration, Constraints, Report
+from mustlink_io.hdf5.result import LARGEST, ResultCalibration, ResultConstraints, ResultReport
 from mustlink_io.jobs.answers import guessed
 from mustlink_io.terminal.console import calibrated
 
@@ -27,7 +27,7 @@ _ITEMS = {
     "eigenvalues": "/eigenvalues",
     "pairs": "/constraints/pairs",
     "belief": "/constraints/belief",
-    "given": "/constraints/labels",
+    "known": "/constraints/labels",
     "confidence": "/confidence",
     "classes": "/classes",
     "image": "/image",
@@ -48,7 +48,7 @@ class Arrays:
     eigenvalues: NDArray[Any] | None = None
     pairs: NDArray[Any] | None = None
     belief: NDArray[Any] | None = None
-    given: NDArray[Any] | None = None
+    known: NDArray[Any] | None = None
     confidence: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
     image: NDArray[Any] | None = None
@@ -79,8 +79,8 @@ def load(file: h5py.File) -> Arrays:
     if "image" in found and found["image"].shape[0] * found["image"].shape[1] != n:
         raise InputError(f"{file.filename}:/image: damaged: its pixels are not the {n} nodes")
     _check_tree(file, found)
-    if "given" in found:
-        found["given"] = found["given"].astype(np.int64)
+    if "known" in found:
+        found["known"] = found["known"].astype(np.int64)
     names = results.names_in(file, "/class_names", "/classes")
     printable = {number: store.text(name) for number, name in names.items()}
     return Arrays(**{**found, "labels": labels}, names=printable)
@@ -118,13 +118,14 @@ def _names(file: h5py.File, wanted: tuple[int, ...], n: int) -> list[str]:
     return [store.text(data[node]) for node in wanted]
 
 
-_ASKED = {
+_KINDS = {
     "pairs": "pairs",
     "labels": "labels",
     "soft labels": "soft labels",
     "graph": "a second graph",
     "matrix": "a matrix",
 }
+_AS_THEY_ARE = ("data", "graph", "baseline", "network", "feasible", "cuts")  # parts of a report
 
 
 @dataclass(frozen=True)
@@ -140,35 +141,36 @@ def read(path: str) -> ReadResult:
     place = formats.parse(path)
     if place.suffix == anndata.ENDING and not place.part:
         raise InputError(
-            f"{path}: AnnData holds the result, but not what a report tells of the run; run the "
+            f"{path}: AnnData holds the result, but not the record of the run; run the "
             "same command with -o out.h5, then: mustlink report out.h5"
         )
     if place.suffix not in formats.HDF5 or place.part:
         raise InputError(f"{path}: no result; give the .h5 file that a run wrote, as: out.h5")
     with store.open_h5(place.path) as file:
-        told = result.read(file, str(place)) or result.Result()
-        if "report" not in told.model_fields_set or store.find(file, "/labels") is None:
+        record = result.read(file, str(place)) or result.Result()
+        if "report" not in record.model_fields_set or store.find(file, "/labels") is None:
             raise InputError(
                 f"{path}: no result of a run (no /report with /labels in it); give the file that "
                 "mustlink cluster or mustlink propagate wrote"
             )
         held = load(file)
-        names = node_names(file, _named(told.report.constraints), held.labels.size)
-    facts = _facts(told, told.report, held, names)
+        names = node_names(file, _named(record.report.constraints), held.labels.size)
+    facts = _facts(record, record.report, held, names)
     return ReadResult({"file": Path(path).name, **facts}, held)
 
 
-def _named(asked: Constraints | None) -> list[int]:
-    if asked is None:
+def _named(found: ResultConstraints | None) -> list[int]:
+    if found is None:
         return []
-    ends = [node for one in asked.worst for node in one.nodes]
-    return ends + [s.node for s in asked.strays] + [o.node for o in asked.overruled]
+    ends = [node for one in found.worst for node in one.nodes]
+    return ends + [s.node for s in found.strays] + [o.node for o in found.overruled]
 
 
 def _facts(
-    told: result.Result, report: Report, held: Arrays, names: Mapping[int, str]
+    record: result.Result, report: ResultReport, held: Arrays, names: Mapping[int, str]
 ) -> dict[str, Any]:
     kind = "classes" if held.classes is not None else "clusters"
+    parts = {name: getattr(report, name) for name in _AS_THEY_ARE}
     facts = {
         "kind": kind,
         "method": report.method or "unknown method",
@@ -177,34 +179,28 @@ def _facts(
         "n_nodes": int(held.labels.size),
         "warnings": report.warnings,
         "notes": [note for note in report.notes if note not in report.warnings],
-        "data": None if report.data is None else report.data.model_dump(),
-        "inputs": [one.plain() for one in told.inputs],
-        "graph": None if report.graph is None else report.graph.model_dump(),
+        **{name: None if one is None else one.model_dump() for name, one in parts.items()},
+        "inputs": [one.plain() for one in record.inputs],
         "spectrum": _spectrum(report, held),
         kind: _groups(report, held),
-        "baseline": None if report.baseline is None else report.baseline.model_dump(),
-        "network": None if report.network is None else report.network.model_dump(),
-        "feasible": None if report.feasible is None else report.feasible.model_dump(),
-        "cuts": None if report.cuts is None else report.cuts.model_dump(),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
         "constraints": _constraints(report, names),
-        "stages": result.merged(told.stages),
+        "stages": result.merged(record.stages),
         "choices": _choices(report),
-        "parameters": {name: _shallow(v) for name, v in told.parameters.items() if v is not None},
-        "versions": told.versions,
-        "seconds": told.seconds,
-        "peak_bytes": told.peak_bytes,
+        "parameters": {name: _shallow(v) for name, v in record.parameters.items() if v is not None},
+        "versions": record.versions,
+        "seconds": record.seconds,
+        "peak_bytes": record.peak_bytes,
     }
     if held.confidence is not None:
         facts["confidence"] = {**_confidence(held), **_reliability(report.calibration)}
     if kind == "classes":
         facts["labels_kept"] = report.labels_kept
         facts["n_labels"] = report.n_labels
-    facts["missing"] = _missing(facts)
     return facts
 
 
-def _spectrum(report: Report, held: Arrays) -> dict[str, Any] | None:
+def _spectrum(report: ResultReport, held: Arrays) -> dict[str, Any] | None:
     """The graph's eigenvalues if they go beyond K, else those of the method."""
     found, count, beyond = report.spectrum, report.n_clusters, report.next_eigenvalue
     own = [] if held.eigenvalues is None else held.eigenvalues.tolist()
@@ -220,7 +216,7 @@ def _spectrum(report: Report, held: Arrays) -> dict[str, Any] | None:
     return {"of": "method", "values": own, "n_clusters": None}
 
 
-def _groups(report: Report, held: Arrays) -> list[dict[str, Any]]:
+def _groups(report: ResultReport, held: Arrays) -> list[dict[str, Any]]:
     """A row a cluster or class with nodes; conductance is None where a run did not record it."""
     names, sizes = np.unique(held.labels[held.labels >= 0], return_counts=True)
     found = report.clusters
@@ -240,13 +236,13 @@ def _groups(report: Report, held: Arrays) -> list[dict[str, Any]]:
     ]
 
 
-def _constraints(report: Report, names: Mapping[int, str]) -> dict[str, Any] | None:
-    """What was asked and kept; of an older file, what its satisfaction tells."""
-    asked, kept = report.constraints, report.satisfaction
-    if asked is None and kept is None:
+def _constraints(report: ResultReport, names: Mapping[int, str]) -> dict[str, Any] | None:
+    """The constraints and how they are kept; without them, by the satisfaction."""
+    recorded, kept = report.constraints, report.satisfaction
+    if recorded is None and kept is None:
         return None
-    found: dict[str, Any] = (asked or Constraints(kind="none")).model_dump()
-    found["kind"] = None if asked is None else _ASKED.get(asked.kind, "labels and pairs")
+    found: dict[str, Any] = (recorded or ResultConstraints(kind="none")).model_dump()
+    found["kind"] = None if recorded is None else _KINDS.get(recorded.kind, "labels and pairs")
     if kept is not None:
         found["must"] = found["must"] or _counted(kept.n_must, kept.must_kept)
         found["cannot"] = found["cannot"] or _counted(kept.n_cannot, kept.cannot_kept)
@@ -264,9 +260,9 @@ def _counted(n: float, share: float | None) -> dict[str, Any] | None:
     return {"n": int(n), "kept": round(n * share), "weight": None, "weight_kept": None}
 
 
-def _choices(report: Report) -> dict[str, Any]:
+def _choices(report: ResultReport) -> dict[str, Any]:
     chosen = _shallow(report.choices or {})
-    chosen.pop("graph", None)  # told under the graph's health
+    chosen.pop("graph", None)  # it is in the graph's health
     if report.convergence is not None and report.convergence.status is not None:
         chosen["convergence"] = report.convergence.status
     return chosen
@@ -282,9 +278,9 @@ def _shallow(value: Any, depth: int = 4) -> Any:
 
 
 def _confidence(held: Arrays) -> dict[str, Any]:
-    """Confidence of the nodes that were not given a label, or of all where that is unknown."""
+    """Confidence of the nodes without a known label, or of all where that is not recorded."""
     assert held.confidence is not None
-    sure = held.confidence[guessed(held.labels, held.given)]
+    sure = held.confidence[guessed(held.labels, held.known)]
     counts, edges = np.histogram(np.clip(sure, 0, 1), bins=20, range=(0.0, 1.0))
     return {
         "mean": float(sure.mean()) if sure.size else None,
@@ -294,27 +290,10 @@ def _confidence(held: Arrays) -> dict[str, Any]:
     }
 
 
-def _reliability(by: Calibration | None) -> dict[str, Any]:
+def _reliability(by: ResultCalibration | None) -> dict[str, Any]:
     """By what confidence was calibrated, and how often such answers were right."""
     found: dict[str, Any] = {"calibrated": calibrated(by), "reliability": [], "error": None}
     if by is not None:
         found |= {"reliability": [one.model_dump() for one in by.reliability], "error": by.error}
         found |= {"width": by.width, "of": "labels" if by.n_labels else "pairs"}
-    return found
-
-
-def _missing(facts: Mapping[str, Any]) -> list[str]:
-    """What the page would show, had an earlier version recorded it."""
-    wanted = {
-        "command": "the command line",
-        "data": "the shape of the data",
-        "graph": "the health of the graph",
-    }
-    found = [what for key, what in wanted.items() if facts[key] is None]
-    groups = facts[facts["kind"]]
-    if groups and groups[0]["conductance"] is None:
-        found.append("the conductance of the clusters")
-    asked = facts["constraints"]
-    if asked is not None and asked["kind"] is None:
-        found.append("which constraints were broken")
     return found

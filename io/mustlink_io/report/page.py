@@ -16,7 +16,7 @@ from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import writing
 from mustlink_io.pictures import as_svg, colours
 from mustlink_io.report import drawn, facts
-from mustlink_io.report.drawn import Picture
+from mustlink_io.report.drawn import ReportFigure
 from mustlink_io.report.facts import ReadResult
 from mustlink_io.terminal.console import clock, size
 
@@ -100,10 +100,13 @@ FILTERS = {
 KINDS = (".html", ".htm")
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
-_SHORT, _SHORT_SHARE = 0.05, 0.005  # seconds, and share of the run, of a stage told with others
+_SHORT, _SHORT_SHARE = (
+    0.05,
+    0.005,
+)  # seconds, and share of the run, of stages in one row
 
 
-def render(result: ReadResult, drawn: Mapping[str, Picture]) -> str:
+def render(result: ReadResult, drawn: Mapping[str, ReportFigure]) -> str:
     """The page; raises InputError where jinja2 is missing."""
     facts = result.facts
     shown = {
@@ -142,7 +145,7 @@ def check_ending(path: str) -> None:
 
 
 def beside(path: str) -> str:
-    """Where the page of a result goes when nobody says."""
+    """Where the page of a result goes by default."""
     return str(Path(path).with_suffix(".html"))
 
 
@@ -175,8 +178,8 @@ def _lede(facts: Mapping[str, Any]) -> str:
     nodes = f"{facts['n_nodes']:,} nodes"
     first = f"{facts['method']} put {nodes} into {number} {kind}"
     if kind == "classes":
-        given = facts["n_labels"]
-        known = f" from {count(given)} labels" if given else " from a few labels"
+        number_known = facts["n_labels"]
+        known = f" from {count(number_known)} labels" if number_known else " from a few labels"
         first = f"{facts['method']} gave {nodes} one of {number} classes{known}"
     second = ""
     kept = _kept(facts)
@@ -191,8 +194,8 @@ def _lede(facts: Mapping[str, Any]) -> str:
 
 def _kept(facts: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Name, share kept and number of every kind of constraints that there are."""
-    asked = facts["constraints"] or {}
-    rows = [(f"{kind}-links", asked.get(kind)) for kind in ("must", "cannot")]
+    found = facts["constraints"] or {}
+    rows = [(f"{kind}-links", found.get(kind)) for kind in ("must", "cannot")]
     return [(name, row["kept"] / row["n"], row["n"]) for name, row in rows if row and row["n"]]
 
 
@@ -289,8 +292,8 @@ def make(
     written: list[str] = []
     if target is not None or folder is not None:
         pictures.require_matplotlib()
-        given = None if image is None else load_image(image, "--image")
-        figures = drawn.draw(result, given)
+        shown = None if image is None else load_image(image, "--image")
+        figures = drawn.draw(result, shown)
         html = None if target is None else render(result, figures)
         if folder is not None:
             written += drawn.save(figures, folder)

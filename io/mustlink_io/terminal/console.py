@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mustlink_io.hdf5.result import (
-        Baseline,
-        Calibration,
-        Constraints,
         Network,
-        Report,
+        ResultBaseline,
+        ResultCalibration,
+        ResultConstraints,
+        ResultReport,
+        ResultStage,
         Satisfaction,
-        Stage,
     )
 
 
-_KEEPING = "keeping: "  # stages that write down what others found
+_KEEPING = "keeping: "  # stages that write results of others
 _WORTH_A_LINE = 0.1  # seconds
 
 
@@ -105,10 +105,10 @@ def cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def stage_table(console: Console, stages: Sequence[Stage]) -> None:
+def stage_table(console: Console, stages: Sequence[ResultStage]) -> None:
     """Print time and memory of stages; several runs of one stage are one line.
 
-    What was kept for another run at once is left out.
+    What is stored at once for another run is left out.
     """
     from mustlink_io.hdf5.result import merged
 
@@ -166,23 +166,23 @@ def constraints_kept(kept: Satisfaction | None) -> str | None:
     apart = f"{int(kept.n_unclustered):,} more are of nodes in no cluster"
     if kept.on_balance is None:
         return apart
-    kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.asked)
-    told = kinds if len(kept.asked) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
-    return f"{told}; {apart}" if kept.n_unclustered else told
+    kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.kinds)
+    words = kinds if len(kept.kinds) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+    return f"{words}; {apart}" if kept.n_unclustered else words
 
 
-def on_network(told: Network | None) -> str | None:
+def on_network(scores: Network | None) -> str | None:
     """Return the scores on the edges of a network in one line."""
     from mustlink.core.result import network_in_words
 
-    return None if told is None else network_in_words(told.model_dump())
+    return None if scores is None else network_in_words(scores.model_dump())
 
 
-def held_out(told: Baseline | Mapping[str, Any] | None) -> str | None:
-    """Return who answers how many of the labels held out, in one line."""
-    if told is None:
+def held_out(scores: ResultBaseline | Mapping[str, Any] | None) -> str | None:
+    """Return the shares of held-out labels that methods answer rightly, in one line."""
+    if scores is None:
         return None
-    found = told if isinstance(told, Mapping) else told.model_dump()
+    found = scores if isinstance(scores, Mapping) else scores.model_dump()
     shares = ", ".join(
         f"{found['method'] if name == 'ours' else name} {share:.0%}"
         for name, share in found["right"].items()
@@ -192,21 +192,21 @@ def held_out(told: Baseline | Mapping[str, Any] | None) -> str | None:
     return words + (f"; {single} classes of one label are not held out" if single else "")
 
 
-def feasible(told: Report) -> str | None:
+def feasible(report: ResultReport) -> str | None:
     """Return how many of the vectors wanted there are, and of how many feasible cuts."""
     from mustlink.core.result import feasible_in_words
 
-    if told.feasible is None:
+    if report.feasible is None:
         return None
-    cuts = None if told.cuts is None else told.cuts.model_dump()
-    return feasible_in_words(told.feasible.model_dump(), cuts)
+    cuts = None if report.cuts is None else report.cuts.model_dump()
+    return feasible_in_words(report.feasible.model_dump(), cuts)
 
 
 def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what was decided for the caller, as (name, value and reason)."""
+    """Return the choices of the program, as (name, value and reason)."""
     rows = []
     for name, value in choices.items():
-        if name == "graph":  # told by `mustlink graph`, but for what several weigh
+        if name == "graph":  # `mustlink graph` shows it, but for the weights of several
             if "graph_weights" in value:
                 weights = ", ".join(cell(weight) for weight in value["graph_weights"])
                 rows.append(("  graphs", f"weights {weights}: {value['why']}"))
@@ -221,35 +221,35 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def calibrated(by: Calibration | None) -> str | None:
-    """Return by what confidence was calibrated, None where nothing tells."""
+def calibrated(by: ResultCalibration | None) -> str | None:
+    """Return by what confidence was calibrated, None where that is not known."""
     if by is None:
         return None
     what = [f"{n:,} {noun}" for n, noun in ((by.n_labels, "labels"), (by.n_pairs, "pairs")) if n]
     return f"calibrated by {' and '.join(what)} held out" if what else "not calibrated"
 
 
-def mean_confidence(told: Report) -> str | None:
+def mean_confidence(report: ResultReport) -> str | None:
     """Return how sure the answers are on average, and what that is calibrated by."""
-    if told.mean_confidence is None:
+    if report.mean_confidence is None:
         return None
-    how = calibrated(told.calibration)
-    return f"{told.mean_confidence:.3f}" + (f", {how}" if how else "")
+    how = calibrated(report.calibration)
+    return f"{report.mean_confidence:.3f}" + (f", {how}" if how else "")
 
 
-def prior_row(asked: Constraints | None) -> str | None:
-    """Return how many answers are the likeliest class of what was believed beforehand."""
-    if asked is None or asked.prior is None:
+def prior_row(constraints: ResultConstraints | None) -> str | None:
+    """Return how many answers are the likeliest class of the prior."""
+    if constraints is None or constraints.prior is None:
         return None
-    found = asked.prior
+    found = constraints.prior
     return (
         f"of {found.n_believed:,} nodes, mean belief {found.mean_belief:.3g}; "
         f"{found.n_as_believed:,} are answered as it says"
     )
 
 
-def labels_kept(report: Report) -> str | None:
-    """Return how many of the given labels were answered with their own class."""
+def labels_kept(report: ResultReport) -> str | None:
+    """Return how many labels were answered with their own class."""
     if report.labels_kept is None or report.n_labels is None:
         return None
     return f"{report.labels_kept:.1%} of the {int(report.n_labels):,} given"

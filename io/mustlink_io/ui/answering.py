@@ -1,7 +1,7 @@
 """`mustlink ask` and `mustlink answer`: questions about a result file, and a result with answers.
 
-What was answered on the page and not saved yet counts, and who knew no answer there is not asked
-again here, nor the other way round: both keep that in the file OUT.h5.answers.
+Answers on the page that are not saved yet count, and a "don't know" there is not asked again here,
+nor the other way round: both have the file OUT.h5.answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mustlink_io.ui.node_session import NodeSession
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A result file that is asked about: its model, and what else it says."""
+    """A result file with questions: its model, and what else is in it."""
 
     path: Path
     session: NodeSession
@@ -43,7 +43,7 @@ class Opened:
         if rows != n:
             raise InputError(
                 f"{path}: {rows - n} rows with missing values are in no model; fill them and fit "
-                "again to be asked"
+                "again"
             )
         carried = Carried.of(path)
         return cls(path, NodeSession(estimator, Journal.beside(path, estimator)), carried)
@@ -67,7 +67,7 @@ class Opened:
     @property
     def numbered(self) -> bool:
         """Whether the estimator knows classes by numbers, and not by names."""
-        return self.session.told.dtype.kind in "iu"
+        return self.session.known_labels.dtype.kind in "iu"
 
     def now(self, row: int) -> str:
         """What the class or cluster of a row is called; "" for none."""
@@ -78,15 +78,15 @@ class Opened:
 def ask(text: str, n: int, kind: str, strategy: str) -> str:
     """The next n questions about the result file `text`, as CSV; raises InputError."""
     opened = Opened.of(text)
-    asked = opened.session.questions(n, kind, strategy)
+    chosen = opened.session.questions(n, kind, strategy)
     named = opened.carried.names is not None
     if kind == "pairs":
         sides = label_files.PAIR
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
-        lines = [[one for row in pair for one in (row, *opened.called(row))] for pair in asked]
+        lines = [[one for row in pair for one in (row, *opened.called(row))] for pair in chosen]
         return label_files.questions_text(header, lines)
     header = [label_files.ROW, *(["name"] if named else []), "now"]
-    lines = [[row, *opened.called(row), opened.now(row)] for row in asked.tolist()]
+    lines = [[row, *opened.called(row), opened.now(row)] for row in chosen.tolist()]
     return label_files.questions_text(header, lines)
 
 
@@ -100,13 +100,13 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     target = opened.path if output is None else Path(output)
     if target != opened.path:
         writing.check_output(target, (opened.path, path))
-    told = label_files.load_answers(path, session.n)
+    lines = label_files.load_answers(path, session.n)
     before = np.asarray(session.labels).copy()
     classes, choices = dict(opened.classes), session.choices
     called = {*classes, *choices.values(), *map(str, choices)}
-    given = [_as_answer(one, opened, path, classes) for one in told]
-    unknown = [one for one in given if one.kind == "unknown"]
-    known = [one for one in given if one.kind != "unknown"]
+    answers = [_as_answer(one, opened, path, classes) for one in lines]
+    unknown = [one for one in answers if one.kind == "unknown"]
+    known = [one for one in answers if one.kind != "unknown"]
     journal = Journal.beside(target, session.estimator)
     if target != opened.path and journal.read():
         raise InputError(
@@ -136,9 +136,9 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     }
 
 
-def _named(given: Sequence[Answer], classes: Mapping[str, int]) -> set[str]:
+def _named(answers: Sequence[Answer], classes: Mapping[str, int]) -> set[str]:
     names: dict[Any, str] = {number: name for name, number in classes.items()}
-    return {str(names.get(one.value, one.value)) for one in given if one.kind == "label"}
+    return {str(names.get(one.value, one.value)) for one in answers if one.kind == "label"}
 
 
 def _as_answer(
@@ -153,7 +153,7 @@ def _as_answer(
         return session.checked(Answer("pair", np.sort(nodes), value))
     words = {name: number for number, name in opened.names.items() if name}
     if classes and one.answer not in words and not one.answer.lstrip("+-").isdigit():
-        classes.setdefault(one.answer, 1 + max(*classes.values(), int(session.told.max())))
+        classes.setdefault(one.answer, 1 + max(*classes.values(), int(session.known_labels.max())))
     if one.answer in classes:
         return Answer("label", nodes, classes[one.answer])
     try:

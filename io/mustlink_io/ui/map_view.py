@@ -23,19 +23,19 @@ _MARGIN = 0.04
 _MAPS = 6  # vectors of a graph, among which its map is found
 
 
-def flat(estimator: Any, given: Any = None) -> NDArray[np.float32]:
+def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     """Coordinates (n, 2) of a fitted estimator's rows; they stay when it is refitted.
 
-    `given` (n, 2) are taken as they are, and so are points of two columns. Else it is the plane in
-    which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of points,
-    or of a graph's embedding; found from a sample. A fit without an embedding of two columns has
-    Laplacian eigenmaps made of its graph, which take an eigenproblem. The rows of an embedding
-    crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median. Raises
-    InputError.
+    `coordinates` (n, 2) are taken as they are, and so are points of two columns. Else it is the
+    plane in which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of
+    points, or of a graph's embedding; found from a sample. A fit without an embedding of two
+    columns has Laplacian eigenmaps made of its graph, which take an eigenproblem. The rows of an
+    embedding crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median.
+    Raises InputError.
     """
     n = estimator.labels_.size
-    if given is not None:
-        return as_given(given, n)
+    if coordinates is not None:
+        return checked_coordinates(coordinates, n)
     points = getattr(estimator, "_points", None)
     if isinstance(points, np.ndarray) and points.ndim == 2 and len(points) == n:
         if points.shape[1] == 2:
@@ -51,9 +51,9 @@ def flat(estimator: Any, given: Any = None) -> NDArray[np.float32]:
     return _finite(np.arcsinh(found / np.maximum(np.median(np.abs(found), axis=0), 1e-30)))
 
 
-def as_given(given: Any, n: int) -> NDArray[np.float32]:
-    """Coordinates (n, 2) that a person gave; raises InputError for other shapes, NaN and Inf."""
-    found = np.asarray(given)
+def checked_coordinates(coordinates: Any, n: int) -> NDArray[np.float32]:
+    """Coordinates (n, 2) in single precision; raises InputError for other shapes, NaN and Inf."""
+    found = np.asarray(coordinates)
     if found.shape != (n, 2) or found.dtype.kind not in "fiu":
         raise InputError(f"map: shape {found.shape}; give two coordinates for each of {n} rows")
     return _finite(found)
@@ -145,7 +145,7 @@ def _finite(found: NDArray[Any]) -> NDArray[np.float32]:
 
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
-COLOURINGS = ("cluster", "confidence", "doubt")
+COLOURINGS = ("cluster", "confidence")
 _FAINT = 120  # of 255: how opaque a pixel of a single row is
 _FEW = (100_000, 20_000, 2_000)  # rows that are seen, below which each is drawn larger by a pixel
 _NONE = "#b8bec4"
@@ -205,9 +205,7 @@ class MapPicture:
 _WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
-# From 0 to 1, told apart by lightness too.
-_SCALES = {"confidence": ("#f4d03f", "#21918c", "#2b1055"), "doubt": ("#d9dfe4", "#c8102e")}
-_ENDS = {"confidence": ("not sure", "sure"), "doubt": ("sure", "in doubt")}
+_SCALE = ("#f4d03f", "#21918c", "#2b1055")  # of confidence from 0 to 1, by lightness too
 _LISTED = 60  # clusters in the key of colours
 _WAIT = 150  # milliseconds after which a zoom is drawn
 _KEY = """
@@ -254,19 +252,17 @@ class MapView:
             codes[groups[codes] != session.labels] = -1
             self._picture.by_group(codes, of_groups(session.groups))
         else:
-            sure = session.confidence
-            self._picture.by_value(sure if way == "confidence" else 1.0 - sure, _SCALES[way])
+            self._picture.by_value(session.confidence, _SCALE)
         self._tell_key(way)
         self._draw()
-        self._mark(self._known, np.flatnonzero(is_known(session.told))[:_MARKED])
+        self._mark(self._known, np.flatnonzero(is_known(session.known_labels))[:_MARKED])
 
     def _tell_key(self, way: str) -> None:
         session = self.session
-        if way in _SCALES:
-            low, high = _ENDS[way]
+        if way == "confidence":
             self.key.object = (
-                f"{low}<i style='background:linear-gradient(90deg,{','.join(_SCALES[way])})'></i>"
-                f"{high}; {session.confidence_means}"
+                f"not sure<i style='background:linear-gradient(90deg,{','.join(_SCALE)})'></i>"
+                f"sure; {session.confidence_means}"
             )
             return
         groups, sizes = session.groups, session.history[-1].sizes
@@ -286,7 +282,7 @@ class MapView:
         self.chosen = np.asarray(nodes, dtype=np.int64)
         self._mark(self._picked, self.chosen[:_MARKED])
 
-    def asked(self, nodes: Any) -> None:
+    def mark_question(self, nodes: Any) -> None:
         """Mark the rows that a question is about."""
         self._mark(self._asked, np.asarray(nodes, dtype=np.int64))
 

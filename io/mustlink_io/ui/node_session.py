@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +20,7 @@ from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui.journal import Answer, Journal, Step
+from mustlink_io.ui.journal import Answer, HistoryRow, Journal
 
 
 def constraints_of(
@@ -32,7 +32,7 @@ def constraints_of(
     """
     if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
         if base.soft_labels is not None:
-            raise InputError("labels: some were given with a prior, which cannot be changed")
+            raise InputError("labels: some are of a prior, which cannot be changed")
         base = base.having(labels=None)
     new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
     found = base + Constraints.from_labels(new)
@@ -55,14 +55,9 @@ def is_stated(base: Constraints, answer: Answer) -> bool:
     return bool((belief[own] * float(answer.value) >= 1).any())
 
 
-def is_known(told: NDArray[Any]) -> NDArray[np.bool_]:
+def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Which labels (n,) are known: not -1, or not ""."""
-    return np.asarray(told != "" if told.dtype.kind in "OU" else told >= 0)
-
-
-def told_classes(told: NDArray[Any]) -> list[Any]:
-    """Classes among labels (n,), -1 or "" for unknown, in order."""
-    return list(np.unique(told[is_known(told)]).tolist())
+    return np.asarray(labels != "" if labels.dtype.kind in "OU" else labels >= 0)
 
 
 def class_number(value: int | str, named: Mapping[int, str]) -> int:
@@ -81,18 +76,18 @@ def class_number(value: int | str, named: Mapping[int, str]) -> int:
 
 
 def classes_of(
-    groups: Sequence[int], labels: NDArray[np.int64], told: NDArray[np.int64]
+    groups: Sequence[int], labels: NDArray[np.int64], known_labels: NDArray[np.int64]
 ) -> dict[int, int]:
     """The class that says of a node that it is in a cluster, another one for every cluster.
 
-    Clusters and classes that were told are paired so that most known nodes agree, numbers where
+    Clusters and classes of known labels are paired so that most known nodes agree, numbers where
     they do not say. Clusters that are left have classes of their own, of their number where it is
-    free. Empty where nothing was told.
+    free. Empty without known labels.
     """
-    known = np.flatnonzero((told >= 0) & (labels >= 0))
+    known = np.flatnonzero((known_labels >= 0) & (labels >= 0))
     if not known.size:
         return {}
-    numbers, (classes, code) = np.array(groups), np.unique(told[known], return_inverse=True)
+    numbers, (classes, code) = np.array(groups), np.unique(known_labels[known], return_inverse=True)
     agree = 0.5 * np.equal.outer(numbers, classes)
     np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
     pairs = zip(*linear_sum_assignment(agree, maximize=True), strict=True)
@@ -104,7 +99,7 @@ def classes_of(
 
 
 def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
-    """Give clusters the names that answers tell, in turn: each to that of most of its nodes."""
+    """Give clusters the names in the answers, in turn: each to that of most of its nodes."""
     for one in answers:
         if one.kind != "name":
             continue
@@ -114,37 +109,7 @@ def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
             estimator.name_clusters({int(np.bincount(inside).argmax()): str(one.value)})
 
 
-_MORE = 1.1  # times what was known from which it is calibrated anew
-
-
-class Confidence:
-    """Chances that labels are right, of one estimator while it is refitted."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, Any] | None = None  # how much was known, and the calibration by it
-
-    def of(self, estimator: Any, known: int) -> NDArray[np.float64]:
-        """Chances (n,), the largest of `membership_`, where so many labels and pairs are known.
-
-        Calibrated by fits to a part of what is known, anew when a tenth more is known.
-        """
-        if self._last is not None and known <= _MORE * self._last[0]:
-            estimator.calibrate(known=self._last[1])
-        else:
-            self._last = known, estimator.calibration_
-        spreads = hasattr(estimator, "given_labels_")  # whose `confidence_` are margins
-        return np.asarray(estimator.membership_.max(axis=1) if spreads else estimator.confidence_)
-
-
-def meaning(estimator: Any) -> str:
-    """What the chances are, and by what they are calibrated."""
-    by = estimator.calibration_
-    held = [(by.n_labels, "labels"), (getattr(by, "n_pairs", 0), "pairs")]
-    told = " and ".join(f"{count:,} {what}" for count, what in held if count)
-    how = f"calibrated by {told} held out" if told else "not calibrated"
-    return f"the chance that a node is where it belongs, {how}"
-
-
+_MORE = 1.1  # times the known labels and pairs from which confidence is calibrated anew
 Ints = NDArray[np.int64]
 Ask = Callable[..., NDArray[Any]]
 
@@ -152,8 +117,8 @@ Ask = Callable[..., NDArray[Any]]
 class NodeSession:
     """A clusterer or propagator that is refitted to the answers of a person.
 
-    What the estimator was told before stays, but where the person says something else of a node.
-    The estimator is refitted itself: who passes it sees the new labels. With a `journal` every
+    Its labels and pairs stay, but where the person says something else of a node.
+    The estimator is refitted itself, in place. With a `journal` every
     answer is on disk before the refit, and those that are there already are taken up.
     `beside` is what the file of the estimator says that it does not know. Cost of an answer: a
     refit.
@@ -180,12 +145,12 @@ class NodeSession:
         # A kill between the model and the end of the journal leaves answers in both.
         read = [] if journal is None else journal.read()
         self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
-        self.history: list[Step] = []
-        self._sureness = Confidence()
+        self.history: list[HistoryRow] = []
+        self._calibrated: tuple[int, Any] | None = None  # how much was known, and by it
         if journal is not None and any(one.asks_a_fit for one in self.answers):
             self._refit(f"{len(self.answers)} answers from {journal.path.name}")
         else:
-            self._tell("as fitted", 0.0)
+            self._record("as fitted", 0.0)
         if any(one.kind == "name" for one in self.answers):
             self._name_again()
 
@@ -209,9 +174,9 @@ class NodeSession:
     def names(self) -> dict[Any, str]:
         """What to call every cluster or class."""
         stored = {} if self.beside is None else self.beside.clusters
-        given = {**stored, **getattr(self.estimator, "cluster_names_", {})}
-        told = {one: f" (class {code})" for one, code in self._class_of.items() if one != code}
-        return {one: given.get(one) or f"{one}{told.get(one, '')}" for one in self.groups}
+        named = {**stored, **getattr(self.estimator, "cluster_names_", {})}
+        classes = {one: f" (class {code})" for one, code in self._class_of.items() if one != code}
+        return {one: named.get(one) or f"{one}{classes.get(one, '')}" for one in self.groups}
 
     @property
     def choices(self) -> dict[Any, str]:
@@ -222,7 +187,7 @@ class NodeSession:
         found: dict[Any, str] = {self._class_of.get(one, one): name
                                  for one, name in self.names.items()}  # fmt: skip
         called, numbers = self._class_names, set(map(str, self.groups))
-        for one in told_classes(self.told):
+        for one in np.unique(self.known_labels[is_known(self.known_labels)]).tolist():
             if one not in found:
                 name = f"class {one}" if str(one) in numbers else str(one)
                 found[one] = called.get(one, name)
@@ -239,29 +204,42 @@ class NodeSession:
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether it may be told of two nodes that they are together or apart."""
+        """Whether answers may say that two nodes are together or apart."""
         return not self._spreads
 
     @property
     def takes_names(self) -> bool:
-        """Whether clusters may be given names; the classes of labels have theirs."""
+        """Whether clusters may get names; the classes of labels have theirs."""
         return hasattr(self.estimator, "name_clusters")
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """How sure the label of every row is (n,), as in results; now and then this takes fits."""
-        known = int(is_known(self.told).sum())
+        """The chance (n,) that the label of every row is right, as in results.
+
+        Calibrated by fits to a part of the known labels and pairs, anew when a tenth more is known.
+        """
+        known = int(is_known(self.known_labels).sum())
         if not self._spreads:
             known += len(self.estimator.constraints_.pairs)
-        return self._sureness.of(self.estimator, known)
+        if self._calibrated is not None and known <= _MORE * self._calibrated[0]:
+            self.estimator.calibrate(known=self._calibrated[1])
+        else:
+            self._calibrated = known, self.estimator.calibration_
+        # of propagators `confidence_` are margins
+        found = self.estimator.membership_.max(axis=1) if self._spreads else None
+        return np.asarray(self.estimator.confidence_ if found is None else found)
 
     @property
     def confidence_means(self) -> str:
-        """By what `confidence` is calibrated."""
-        return meaning(self.estimator)
+        """What the chances are, and by what they are calibrated."""
+        by = self.estimator.calibration_
+        held = [(by.n_labels, "labels"), (getattr(by, "n_pairs", 0), "pairs")]
+        words = " and ".join(f"{count:,} {what}" for count, what in held if count)
+        how = f"calibrated by {words} held out" if words else "not calibrated"
+        return f"the chance that a node is where it belongs, {how}"
 
     @property
-    def told(self) -> NDArray[Any]:
+    def known_labels(self) -> NDArray[Any]:
         """Labels of the rows (n,) that are known, before and by answers; -1 or "" elsewhere."""
         found = np.array(self._known_labels())
         for one in self.answers:
@@ -308,76 +286,63 @@ class NodeSession:
 
     def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
-        answer = Answer("unknown", self._checked(nodes), 0)
-        if self.journal is not None:
-            self.journal.add(answer)
-        self.answers.append(answer)
+        with self._with([*self.answers, Answer("unknown", self._checked(nodes), 0)]):
+            pass
 
     def name(self, nodes: Any, name: str) -> None:
         """Call the cluster that most of the nodes (m,) have by a name, "" by none; InputError."""
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
-        before = dict(self.estimator.cluster_names_)
-        name_clusters(self.estimator, [answer])
-        try:
-            if self.journal is not None:
-                self.journal.add(answer)
-        except BaseException:
-            self.estimator.name_clusters(
-                {**dict.fromkeys(self.estimator.cluster_names_, ""), **before}
-            )
-            raise
-        self.answers.append(answer)
-        self._tell(answer.words(), 0.0)
+        with self._with([*self.answers, answer]):
+            name_clusters(self.estimator, [answer])
+        self._record(answer.words(), 0.0)
 
     def take(self, answers: Sequence[Answer]) -> None:
-        """Count answers, see `checked`, all by one refit; where that fails, none counts.
-
-        They are in the journal before the refit, so that a kill does not lose them.
-        """
+        """Count answers, see `checked`, all by one refit; where that fails, none counts."""
         words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
-        if self.journal is not None:
-            self.journal.add(*answers)
-        before = list(self.answers)
-        self.answers += answers
-        try:
+        with self._with([*self.answers, *answers]):
             self._refit(words)
-        except BaseException:
-            self.answers = before
-            if self.journal is not None:
-                self.journal.undo(len(answers))
-            raise
 
     def undo(self) -> bool:
         """Take the last answer back; False where there is none. Where the refit fails it stays."""
         if not self.answers:
             return False
-        last = self.answers.pop()
-        try:
+        last = self.answers[-1]
+        with self._with(self.answers[:-1]):
             if last.asks_a_fit:
                 self._refit(f"undone: {last.words()}")
-            if self.journal is not None:
-                self.journal.undo()
-        except BaseException:
-            self.answers.append(last)
-            raise
         if last.kind == "name":
             self._name_again()
-            self._tell(f"undone: {last.words()}", 0.0)
+            self._record(f"undone: {last.words()}", 0.0)
         return True
 
+    @contextmanager
+    def _with(self, answers: list[Answer]) -> Iterator[None]:
+        """Let these be the answers, on disk before the block, so that a kill does not lose them.
+
+        Where the block fails they are what they were.
+        """
+        before = self.answers
+        self._write(answers)
+        self.answers = answers
+        try:
+            yield
+        except BaseException:
+            self.answers = before
+            self._write(before)
+            raise
+
+    def _write(self, answers: Sequence[Answer]) -> None:
+        if self.journal is not None:
+            self.journal.write(answers)
+
     def _name_again(self) -> None:
-        """Names as they were at first, and those that were given since and not taken back."""
+        """Names as they were at first, and those of later answers that were not undone."""
         there = {one: name for one, name in self._given_names.items() if one in self.groups}
         gone = dict.fromkeys(self.estimator.cluster_names_, "")
         self.estimator.name_clusters({**gone, **there})
         name_clusters(self.estimator, self.answers)
-
-    @property
-    def asks(self) -> bool:
-        """Whether there is who chooses questions."""
-        return self._ask is not None or hasattr(mustlink, "next_queries")
 
     def questions(self, n: int, kind: str = "labels", strategy: str = "auto") -> NDArray[Any]:
         """Nodes (m,) or pairs (m, 2) whose answers would help most, m <= n; raises InputError."""
@@ -397,9 +362,7 @@ class NodeSession:
         self._clusters = self.estimator.get_params().get("n_clusters")
         self._given_names = dict(getattr(self.estimator, "cluster_names_", {}))
         self.answers = [one for one in self.answers if one.kind == "unknown"]
-        if self.journal is not None:
-            self.journal.end()
-            self.journal.add(*self.answers)
+        self._write(self.answers)
 
     def _checked(self, nodes: Any) -> Ints:
         found = np.unique(np.asarray(nodes, dtype=np.int64))
@@ -413,10 +376,10 @@ class NodeSession:
         labels = self._base.labels
         return np.full(self.n, -1, dtype=np.int64) if labels is None else labels
 
-    def _refit(self, said: str) -> None:
-        began, y = perf_counter(), self.told
+    def _refit(self, words: str) -> None:
+        began, y = perf_counter(), self.known_labels
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulResultWarning)  # the history tells them
+            warnings.simplefilter("ignore", DoubtfulResultWarning)  # they are in the history
             if self._spreads:
                 self.estimator.refit(y)
             else:
@@ -426,9 +389,9 @@ class NodeSession:
                     most = max(self._clusters, known.classes.size) if is_new else self._clusters
                     self.estimator.set_params(n_clusters=most)
                 self.estimator.refit(constraints=known)
-        self._tell(said, perf_counter() - began)
+        self._record(words, perf_counter() - began)
 
-    def _tell(self, said: str, seconds: float) -> None:
+    def _record(self, words: str, seconds: float) -> None:
         report = self.estimator.report_
         kept = (report.satisfaction or {}).get("balanced")
         found, counts = np.unique(self.labels, return_counts=True)
@@ -436,9 +399,9 @@ class NodeSession:
         self._groups: list[Any] = found[some].tolist()
         self._class_of: dict[Any, int] = {}
         if not self._spreads:
-            self._class_of = classes_of(self._groups, self.labels, self.told)
+            self._class_of = classes_of(self._groups, self.labels, self.known_labels)
         sizes = tuple(counts[some].tolist())
         doubts = tuple(report.warnings)
         counted = sum(one.asks_a_fit for one in self.answers)
         moved = float(report.extra.get("changed", 0.0)) if seconds else 0.0
-        self.history.append(Step(said, counted, kept, moved, sizes, seconds, doubts))
+        self.history.append(HistoryRow(words, counted, kept, moved, sizes, seconds, doubts))

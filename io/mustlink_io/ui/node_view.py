@@ -67,8 +67,8 @@ def of_texts(texts: Sequence[Any]) -> Show:
     """Texts (n,), the first 2,000 letters."""
 
     def show(node: int) -> str:
-        told = texts[node]
-        words = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        text = texts[node]
+        words = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         more = " …" if len(words) > _LETTERS else ""
         return f"<p style='white-space:pre-wrap'>{escape(words[:_LETTERS])}{more}</p>"
 
@@ -152,7 +152,7 @@ class QuestionsView:
         self.session, self.map, self.show = session, where, show
         self._status, self._refresh = status, refresh
         self.waiting: list[int] = []
-        self.ask = pn.widgets.Button(name="ask me", button_type="primary", visible=session.asks)
+        self.ask = pn.widgets.Button(name="ask me", button_type="primary")
         self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
         self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
         self.other = pn.widgets.TextInput(
@@ -173,9 +173,9 @@ class QuestionsView:
     def _next(self) -> None:
         """The question that is first in the row."""
         pn = panel()
-        self.map.asked(self.waiting[:1])
+        self.map.mark_question(self.waiting[:1])
         self.other.visible = bool(self.waiting)
-        self.ask.visible = self.session.asks and not self.waiting
+        self.ask.visible = not self.waiting
         if not self.waiting:
             self.text.object, self.buttons.objects = "", []
             return
@@ -215,13 +215,13 @@ class QuestionsView:
             return ""
         if answer is None:
             self.session.unknown([node])
-            told = f"node {node:,} is not asked again"
+            words = f"node {node:,} is not asked again"
         else:
             answer()
-            told = self._refresh()
+            words = self._refresh()
         self.waiting = self.waiting[1:]
         self._next()
-        return told if self.waiting else f"{told}; no question is left, ask for more"
+        return words if self.waiting else f"{words}; no question is left, ask for more"
 
 
 _SHOWN = 8  # last rows of the history
@@ -293,13 +293,13 @@ class NodeView:
         self._tell()
         last = self.session.history[-1]
         if not last.seconds:
-            return last.said
-        doubts = "".join(f"\n{one}" for one in last.doubts)
-        return f"{last.said}; {last.moved:.2%} of the nodes moved; {last.seconds:.2f} s{doubts}"
+            return last.words
+        doubts = "".join(f"\n{one}" for one in last.warnings)
+        return f"{last.words}; {last.moved:.2%} of the nodes moved; {last.seconds:.2f} s{doubts}"
 
     def _tell(self) -> None:
         steps = "".join(
-            f"<tr><td>{escape(step.said)}</td><td>{_share(step.satisfaction)}</td>"
+            f"<tr><td>{escape(step.words)}</td><td>{_share(step.satisfaction)}</td>"
             f"<td style='text-align:right'>{step.moved:.1%}</td></tr>"
             for step in self.session.history[: -_SHOWN - 1 : -1]
         )
@@ -311,9 +311,9 @@ class NodeView:
     def _chosen(self) -> None:
         nodes = self.map.chosen
         if not nodes.size:
-            told = "<b>no node chosen</b>: draw round some, or click one or two"
+            text = "<b>no node chosen</b>: draw round some, or click one or two"
         elif nodes.size > 2:
-            told = f"<b>{nodes.size:,} nodes chosen</b>"
+            text = f"<b>{nodes.size:,} nodes chosen</b>"
         else:
             called = self.session.names
             shown = "".join(self.show(int(one)) for one in nodes) if self.show else ""
@@ -321,8 +321,8 @@ class NodeView:
                 f"{one:,} ({escape(called.get(self.session.labels[one], 'in none'))})"
                 for one in nodes
             )
-            told = f"<b>node {named}</b>{shown}"
-        self.picked.object = told
+            text = f"<b>node {named}</b>{shown}"
+        self.picked.object = text
         self.label.disabled = self.name.disabled = not nodes.size
         self.together.disabled = self.apart.disabled = nodes.size != 2
 

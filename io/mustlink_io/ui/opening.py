@@ -21,7 +21,7 @@ from mustlink_io.hdf5.writing import check_output
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.points import fingerprint
 from mustlink_io.ui.journal import Journal
-from mustlink_io.ui.map_view import as_given, flat
+from mustlink_io.ui.map_view import checked_coordinates, flat
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.node_view import Show, ShownRows, of_array, of_folder, of_rows
 from mustlink_io.ui.parts import Page, panel
@@ -38,21 +38,21 @@ def page_of_picture(
 ) -> Page:
     """A page to paint on a picture file; raises InputError.
 
-    Strokes are kept in `strokes`, photo-strokes.png if left out, labels saved as `output`,
+    Strokes are in `strokes`, photo-strokes.png if left out, labels saved as `output`,
     photo-cut.png if left out.
     """
     from mustlink_io.ui.picture_view import PictureView
 
     panel()
     path = Path(picture)
-    kept = Path(strokes or path.with_name(f"{path.stem}-strokes.png"))
+    painted = Path(strokes or path.with_name(f"{path.stem}-strokes.png"))
     target = Path(output or path.with_name(f"{path.stem}-cut.png"))
     if target.suffix.lower() != ".png":
         raise InputError(f"output: {target} does not end in .png, which labels need; change it")
     image = load_image(picture, picture)
-    for each in (kept, target):
+    for each in (painted, target):
         check_output(each, (picture,))
-    session = PictureSession(image, kept, random_state=random_state, n_jobs=n_jobs)
+    session = PictureSession(image, painted, random_state=random_state, n_jobs=n_jobs)
     return Page(session, lambda: PictureView(session, target), f"{path.name} – mustlink")
 
 
@@ -99,8 +99,8 @@ def page_of_file(
     """A page of data, which are clustered by CSP first, or of a model in a result file.
 
     `map_of` names coordinates (n, 2), `show` a dataset, or a folder of pictures, with an entry for
-    every row. Answers are kept beside `output` until it is saved; where it is there already it is
-    gone on from. Raises InputError.
+    every row. Answers are in a file beside `output` until it is saved; an `output` that is there
+    already is the start. Raises InputError.
     """
     panel()
     place = parse(text)
@@ -109,10 +109,10 @@ def page_of_file(
     target = Path(output or (place.path if own else place.path.with_suffix(".ui.h5")))
     if target != place.path:
         check_output(target, (place.path,))
-    kept = place.path if own else target  # what was saved before is gone on from
+    saved = place.path if own else target
     columns: tuple[str, ...] = ()
     if own or (target.exists() and has_model(target)):
-        estimator, beside = ml.load(kept), Carried.of(kept)
+        estimator, beside = ml.load(saved), Carried.of(saved)
         if not own:
             check_same(estimator, formats.load(text).to_fit(text), f"{target}: its answers", text)
         made, where = _asked(show, map_of, int(estimator.labels_.size))
@@ -139,7 +139,7 @@ def page_of_file(
 
 def _asked(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:
     """What questions show, and coordinates (n, 2); None for what is not named."""
-    where = None if map_of is None else as_given(formats.load(map_of, "points").value, n)
+    where = None if map_of is None else checked_coordinates(formats.load(map_of, "points").value, n)
     return None if show is None else shown(show, n), where
 
 
@@ -160,10 +160,10 @@ def shown(text: str, n: int) -> Show:
     raise InputError(f"show: {text}; give a folder of pictures, FILE.h5:DATASET or a .npy")
 
 
-def check_same(estimator: Any, given: Any, what: str, text: str) -> None:
-    """Raise InputError unless an estimator was fitted to the points or the graph that is given."""
+def check_same(estimator: Any, data: Any, what: str, text: str) -> None:
+    """Raise InputError unless an estimator was fitted to these points, or to this graph."""
     points: Any = estimator._points
-    W: Any = getattr(given, "affinity", given)
+    W: Any = getattr(data, "affinity", data)
     is_graph: bool = sp.issparse(W)
     if is_graph:
         fitted = estimator.graph_.affinity

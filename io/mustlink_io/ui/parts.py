@@ -56,7 +56,7 @@ _WAITS = """
 :host(.waits)::after { content: ""; position: absolute; inset: 0; z-index: 9; cursor: progress;
                        background: rgba(255, 255, 255, 0.5); }
 """
-_LONG = 2.0  # seconds of work from which it is told how long it took the last time
+_LONG = 2.0  # seconds of work from which the time of the last one is shown
 
 
 def panel() -> Any:
@@ -183,21 +183,21 @@ def _free(port: int) -> int:
 
 
 def _provider(key: str, cookie: str, path: str) -> Any:
-    """Lets in who knows the key: 403 for all others, whatever they ask for."""
+    """Lets in requests with the key: 403 for all others."""
     from bokeh.server.auth_provider import AuthProvider
     from tornado.web import HTTPError
 
     class Provider(AuthProvider):
         def _user(self, handler: Any) -> str:
-            given = handler.get_query_argument("token", None)
-            if given is not None and hmac.compare_digest(given.encode(), key.encode()):
+            token = handler.get_query_argument("token", None)
+            if token is not None and hmac.compare_digest(token.encode(), key.encode()):
                 handler.set_cookie(cookie, key, path=path, httponly=True, samesite="Strict")
                 handler.set_header("Referrer-Policy", "no-referrer")
                 return "here"
-            kept = handler.get_cookie(cookie)
-            if given is None and kept and hmac.compare_digest(kept.encode(), key.encode()):
+            stored = handler.get_cookie(cookie)
+            if token is None and stored and hmac.compare_digest(stored.encode(), key.encode()):
                 return "here"
-            raise HTTPError(403, reason="the address needs the token that the command told")
+            raise HTTPError(403, reason="the address needs the token that the command printed")
 
         @property
         def get_user(self) -> Any:
@@ -281,4 +281,4 @@ def check_display() -> None:
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     if sys.platform.startswith("linux") and not shown:
         raise InputError("ui: no display here to open a browser on; give --no-open and open the "
-                         "address that is told")  # fmt: skip
+                         "address that is printed")  # fmt: skip

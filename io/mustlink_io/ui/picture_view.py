@@ -242,9 +242,9 @@ class PictureView:
         shares = self.session.history[-1]["shares"] if self.session.labels is not None else {}
         rows = []
         for code in self.session.classes:
-            told = f"{shares[code]:.1%}" if code in shares else "not cut yet"
+            share = f"{shares[code]:.1%}" if code in shares else "not cut yet"
             name = f"<b style='color:{self._hex(code)}'>■ {self._name(code)}</b>"
-            rows.append(f"<tr><td>{name}</td><td>{told}</td></tr>")
+            rows.append(f"<tr><td>{name}</td><td>{share}</td></tr>")
         last = [
             f"<tr><td>{one['painted']:,} pixels painted</td><td>{one['seconds']:.1f} s</td></tr>"
             for one in self.session.history[-_HISTORY:]

@@ -21,17 +21,18 @@ _ANSWER = "10s"  # in which a scheduler answers
 
 @contextlib.contextmanager
 def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
-    """Yield a `distributed.Client`: of the scheduler, or of so many single-threaded processes.
+    """Yield a `distributed.Client`: of the scheduler, or of so many single-threaded processes,
+    which end with it.
 
-    These end with it. Raises InputError where Dask is not installed or nobody answers.
+    Raises InputError where Dask is not installed or the scheduler does not answer.
     """
     try:
         import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
-        given = "--workers" if scheduler in (None, LOCAL) else "--scheduler"
+        option = "--workers" if scheduler in (None, LOCAL) else "--scheduler"
         raise InputError(
-            f'{given}: needs Dask ({error}); install it by: pip install "mustlink[dask]"'
+            f'{option}: needs Dask ({error}); install it by: pip install "mustlink[dask]"'
         ) from error
     with contextlib.ExitStack() as closing:
         closing.enter_context(_silent())
@@ -40,7 +41,7 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
                 tempfile.TemporaryDirectory(prefix="mustlink-", ignore_cleanup_errors=True)
             )
             closing.enter_context(dask.config.set({"distributed.worker.daemon": False}))
-            with _deaf():
+            with _without_ctrl_c():
                 cluster = closing.enter_context(
                     LocalCluster(
                         n_workers=workers or 1,
@@ -75,7 +76,7 @@ def threads_of(client: Any) -> int:
 
 @contextlib.contextmanager
 def executor_of(workers: int | None, scheduler: str | None) -> Iterator[Executor | None]:
-    """Yield an executor of these workers, None where none are asked for; raises InputError."""
+    """Yield an executor of these workers, None without either; raises InputError."""
     if workers is None and scheduler is None:
         yield None
         return
@@ -84,8 +85,8 @@ def executor_of(workers: int | None, scheduler: str | None) -> Iterator[Executor
 
 
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """What begins in here does not hear Ctrl-C, which is for this process: it ends its workers."""
+def _without_ctrl_c() -> Iterator[None]:
+    """What begins in here ignores Ctrl-C, which is for this process: it ends its workers."""
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     except ValueError:  # not the main thread
