@@ -16,8 +16,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import common
-from common import _result, child, machine, record, say, table, write_json
+import runner
+from data import labels_per_class, write_points
+from render import table
+from runner import child, machine, record, result, say, write_json
 
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # data, verb, options
     "blobs": ("blobs", "cluster", ("-m", "ncut", "-k", "10")),
@@ -53,8 +55,6 @@ def write(path: str, kind: str, n: int) -> dict[str, Any]:
     y, d = rng.integers(10, size=n), {"wide": 128, "low": 3}.get(kind, 16)
     content: dict[str, Any] = {}
     if kind == "sheets":
-        from million import write_points
-
         write_points(path, n, 0, d)
         with h5py.File(path) as file:
             y = file["labels"][()]
@@ -85,7 +85,7 @@ def write(path: str, kind: str, n: int) -> dict[str, Any]:
             file["graph"].attrs["shape"] = (y.size, y.size)
         if "labels" not in file:
             file["labels"] = y
-        file["known"] = common.labels_per_class(y, 10, rng)
+        file["known"] = labels_per_class(y, 10, rng)
     return {"n": int(y.size)}
 
 
@@ -100,7 +100,7 @@ def words(given: Any, kind: str) -> tuple[Path, str, list[str]]:
     path = given.out / f"plans-{data}-{given.n}.h5"
     if not path.exists():
         say(f"writing {path.name}")
-        common.call("plans:write", path=path, kind=data, n=given.n)
+        runner.call("plans:write", path=path, kind=data, n=given.n)
     found = [f"{path}:/known" if word == "LABELS" else word for word in options]
     if "LEAST" in found:
         free = plan(given, path, verb, found[:-2])
@@ -108,7 +108,7 @@ def words(given: Any, kind: str) -> tuple[Path, str, list[str]]:
     return path, verb, found + (["--threads", "1"] if given.cpu else [])
 
 
-def shell(given: Any, *line: Any) -> common.Child:
+def shell(given: Any, *line: Any) -> runner.Child:
     """The program in a child, by the clock of the CPU where that is asked for."""
     start = ["-c", BUSY] if given.cpu else ["-m", "mustlink_io"]
     return child([*start, *map(str, line)])
@@ -118,14 +118,14 @@ def plan(given: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any
     """What is planned."""
     if "--threads" in options:
         options = options[:-2]
-    return _result(shell(given, "plan", path, "--for", verb, *options, "--json"), "plan")
+    return result(shell(given, "plan", path, "--for", verb, *options, "--json"), "plan")
 
 
 def taken(given: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
     """What a run takes."""
     line = (verb, path, *options, "-o", given.out / "plans.h5", "--fresh", "--quiet", "--json")
     done = shell(given, *line)
-    return {**_result(done, verb), "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
+    return {**result(done, verb), "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
 
 
 def compared(given: Any, kind: str) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def tight(given: Any, kind: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
+    parser = runner.parser(__doc__)
     parser.add_argument("-n", type=int, default=10**5)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--least", action="store_true")

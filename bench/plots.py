@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import common
+import runner
 
 SHOWN = ("random", "auto", "graphlearning unc_sampling")
 _ACROSS = 4  # panels of a row
-
-
-class Plot(NamedTuple):
-    """What a plot is drawn of, and how."""
-
-    entry: str
-    drawn: Callable[[dict[str, Any]], Any]
-
-
-def growth(figures: dict[str, Any]) -> Any:
-    """Seconds by stage and peak memory by number of points."""
-    from mustlink_io import pictures
-
-    nan = float("nan")
-    stages = {
-        name: [nan if value is None else value for value in values]
-        for name, values in figures["seconds"].items()
-    }
-    peak = {"whole process": figures["peak_bytes"]}
-    return pictures.scaling(figures["nodes"], stages, peak)
 
 
 def asked(figures: dict[str, Any]) -> Any:
@@ -63,20 +42,16 @@ def asked(figures: dict[str, Any]) -> Any:
     return figure
 
 
-DOCS = common.ROOT / "docs"
-PLOTS = {
-    DOCS / "growth.png": Plot("million_growth", growth),
-    DOCS / "start" / "asking.png": Plot("asked_labels_poisson", asked),
-}
+DOCS = runner.ROOT / "docs"
+PLOTS = {DOCS / "start" / "asking.png": ("asked_labels_poisson", asked)}  # entry, and how
 
 
 def stale(results: dict[str, Any]) -> list[Path]:
     """Plots that are not as measured."""
-    wanted = {path: results.get(plot.entry) for path, plot in PLOTS.items()}
     return [
         path
-        for path, entry in wanted.items()
-        if _carried(path) != (digest(entry["figures"]) if entry else "")
+        for path, (entry, _) in PLOTS.items()
+        if _carried(path) != digest(results[entry]["figures"])
     ]
 
 
@@ -101,9 +76,9 @@ def draw(path: Path, results: dict[str, Any]) -> None:
 
     from mustlink_io import pictures
 
-    plot = PLOTS[path]
-    figures = results[plot.entry]["figures"]
-    pictures.save(plot.drawn(figures), path)
+    entry, drawn = PLOTS[path]
+    figures = results[entry]["figures"]
+    pictures.save(drawn(figures), path)
     told = PngInfo()
     told.add_text("figures", digest(figures))
     with Image.open(path) as picture:
