@@ -161,12 +161,12 @@ def by_pairs(m: int, draws: int) -> list[tuple[Any, ...]]:
 
 
 def main() -> None:
-    asked = runner.options(__doc__, draws=5, pairs=300)
+    args = runner.options(__doc__, draws=5, pairs=300)
     import numpy as np
 
     rows, right = [], {}
     for name, (k, make) in clear().items():
-        found = [counted(make(np.random.default_rng(draw))) for draw in _draws(make, asked.draws)]
+        found = [counted(make(np.random.default_rng(draw))) for draw in _draws(make, args.draws)]
         near = sum(abs(one - k) <= 1 for one, _ in found)
         right[name] = near == len(found)
         rows.append((name, k, _numbers([one for one, _ in found]), _words(found)))
@@ -174,17 +174,17 @@ def main() -> None:
     render.table("Clear clusters", ("set", "clusters", "found", "told"), rows)
     none, told = [], {}
     for name, make in one_piece().items():
-        found = [counted(make(np.random.default_rng(draw))) for draw in range(asked.draws)]
+        found = [counted(make(np.random.default_rng(draw))) for draw in range(args.draws)]
         told[name] = all(word != "clear" for _, word in found)
         none.append((name, _numbers([one for one, _ in found]), _words(found)))
     render.table("One piece", ("set", "found", "told"), none)
-    pairs = by_pairs(asked.pairs, asked.draws)
-    heads = ("set", "classes", "by the graph", f"by {asked.pairs} pairs")
+    pairs = by_pairs(args.pairs, args.draws)
+    heads = ("set", "classes", "by the graph", f"by {args.pairs} pairs")
     render.table("What people mean", heads, pairs)
     print(f"\nright or within one in all draws: {sum(right.values())} of {len(right)}")
     print(f"one piece, never told to be clear: {sum(told.values())} of {len(told)}")
-    figures = {"counted": rows, "one_piece": none, "pairs": pairs, "draws": asked.draws}
-    runner.record("cluster_count", {**figures, "right": right, "told": told, "m": asked.pairs})
+    figures = {"counted": rows, "one_piece": none, "pairs": pairs, "draws": args.draws}
+    runner.record("cluster_count", {**figures, "right": right, "told": told, "m": args.pairs})
 
 
 def _draws(make: Callable[[Any], Any], draws: int) -> range:

@@ -115,11 +115,11 @@ def stale() -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     results = runner.results()
     for path in stale():
         print(path.relative_to(runner.ROOT))
-        if asked.check:
+        if args.check:
             continue
         if path in plots.PLOTS:
             plots.draw(path, results)
@@ -127,7 +127,7 @@ def main() -> int:
             architecture.main()
         else:
             path.write_text(filled(path.read_text(encoding="utf-8"), results), encoding="utf-8")
-    return 1 if asked.check and stale() else 0
+    return 1 if args.check and stale() else 0
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def measured(
         "accuracy": None if clusters else float(np.mean(est.labels_ == y)),
         "peak_bytes": runner.own_peak_bytes(),
         "before_bytes": before,
-        **runner.told(report),
+        **runner.report_figures(report),
     }
     return found
 

@@ -6,7 +6,7 @@
 Every run is the command a user types, in a process of its own whose data segment is limited to the
 budget (RLIMIT_DATA). Counted are tracebacks, warnings of libraries that were let through, refusals
 that are not one line, answers that are not finite, peaks above the budget, and runs beyond five
-times the planned time (one second at least) of which nothing was said. Every run is a line of
+times the planned time (one second at least) without a warning. Every run is a line of
 out/hard.jsonl, and the next call goes on from there.
 """
 
@@ -107,12 +107,12 @@ def _planned(command: list[str]) -> dict[str, Any]:
     from mustlink.context.rates import START
 
     verb, data, *rest = command
-    code, out, said, escaped = _say(["plan", data, "--for", verb, *rest, "--json"])
+    code, out, errors, escaped = _say(["plan", data, "--for", verb, *rest, "--json"])
     if code or escaped:
-        return {"code": code, "said": escaped or said}
-    told = json.loads(out.strip().splitlines()[-1])
-    start = told["stages"][0]["seconds"]  # stretched as the rest where the machine is busy
-    return {"code": 0, "seconds": (told["seconds"] - start) * START / start}
+        return {"code": code, "errors": escaped or errors}
+    output = json.loads(out.strip().splitlines()[-1])
+    start = output["stages"][0]["seconds"]  # stretched as the rest where the machine is busy
+    return {"code": 0, "seconds": (output["seconds"] - start) * START / start}
 
 
 def _child(pipe: Any, command: list[str], out: Path, limit: int) -> None:
@@ -120,10 +120,10 @@ def _child(pipe: Any, command: list[str], out: Path, limit: int) -> None:
     plan = _planned(command)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     wall, cpu = time.perf_counter(), time.process_time()
-    code, told, said, escaped = _say([*command, "-o", str(out), "--fresh", "--json"])
+    code, output, errors, escaped = _say([*command, "-o", str(out), "--fresh", "--json"])
     seconds = min(time.perf_counter() - wall, time.process_time() - cpu)  # of a busy machine
     found = {"code": code, "seconds": seconds, "plan": plan, "peak": runner.own_peak_bytes()}
-    pipe.send({**found, "told": told, "said": said, "escaped": escaped})
+    pipe.send({**found, "output": output, "errors": errors, "escaped": escaped})
     pipe.close()
     os._exit(0)
 
@@ -144,19 +144,19 @@ def attempt(data: Data, run: str, memory: str) -> dict[str, Any]:
             found |= mine.recv()
         else:
             process.kill()
-            found["said"] = f"no answer within {KILLED:.0f} seconds"
+            found["errors"] = f"no answer within {KILLED:.0f} seconds"
     except EOFError:
-        found["said"] = "the process ended without a word"
+        found["errors"] = "the process ended without a word"
     finally:
         process.join()
     if found.get("code") == 0:
-        found |= _answer(out, data, found["told"])
-    found.pop("told", None)
+        found |= _answer(out, data, found["output"])
+    found.pop("output", None)
     out.unlink(missing_ok=True)
     return {**found, "verdict": verdict(found), "times": times(found)}
 
 
-def _answer(out: Path, data: Data, told: str) -> dict[str, Any]:
+def _answer(out: Path, data: Data, output: str) -> dict[str, Any]:
     """What in an answer is no number or no cluster, and how near it is to the truth."""
     import h5py
     import numpy as np
@@ -180,24 +180,24 @@ def _answer(out: Path, data: Data, told: str) -> dict[str, Any]:
         wrong.append("labels")
     if labels.size != truth.size:
         return {"wrong": [*wrong, "size"]}
-    if re.search(r"\b(NaN|Infinity)\b", told):
+    if re.search(r"\b(NaN|Infinity)\b", output):
         wrong.append("--json")
     return {"wrong": wrong, "ari": float(adjusted_rand_score(truth, labels))}
 
 
 def verdict(found: dict[str, Any]) -> str:
     """How a run ended: "done", "refused", or one of `BAD`."""
-    said, plan, code = found.get("said", ""), found.get("plan", {}), found.get("code")
+    errors, plan, code = found.get("errors", ""), found.get("plan", {}), found.get("code")
     if code is None:
         return "killed"
-    if found["escaped"] or "Traceback" in said + plan.get("said", "") or code not in (0, 2):
+    if found["escaped"] or "Traceback" in errors + plan.get("errors", "") or code not in (0, 2):
         return "traceback"
     if plan["code"] not in (0, 2):
         return "traceback"
-    if _RAW.search(said):
+    if _RAW.search(errors):
         return "raw warning"
-    complaints = [line for line in said.splitlines() if line.startswith("mustlink: ")]
-    if "out of memory" in said:
+    complaints = [line for line in errors.splitlines() if line.startswith("mustlink: ")]
+    if "out of memory" in errors:
         return "out of memory"
     if len(complaints) != (code == 2):
         return "no message"
@@ -205,7 +205,7 @@ def verdict(found: dict[str, Any]) -> str:
         return "not finite"
     if found["peak"] > found["limit"]:
         return "over budget"
-    if times(found) > PATIENCE and not _SLOW.search(said):
+    if times(found) > PATIENCE and not _SLOW.search(errors):
         return "too long"
     return "refused" if code else "done"
 
@@ -241,7 +241,7 @@ def main() -> None:
             for case, found in zip(left, ended, strict=True):
                 kept.add({**case, **found})
                 if found["verdict"] in BAD:
-                    runner.say(f"{case}: {found['verdict']}: {found.get('said', '')[-300:]}")
+                    runner.say(f"{case}: {found['verdict']}: {found.get('errors', '')[-300:]}")
             every = kept.find(kind=name)
             count = Counter(one["verdict"] for one in every)
             right = [one["ari"] for one in every if "ari" in one]

@@ -87,19 +87,19 @@ def kept(out: Path) -> dict[str, int]:
 
 
 def main() -> None:
-    given = options(__doc__, kills=40, n=200_000, method="csp", memory="1GB", seed=0)
-    given.out = given.out / "kills"
-    shutil.rmtree(given.out, ignore_errors=True)
-    given.out.mkdir(parents=True)
-    data, labels, errors = (given.out / name for name in ("points.h5", "few.csv", "errors.txt"))
-    write_points(str(data), given.n, 0)
+    args = options(__doc__, kills=40, n=200_000, method="csp", memory="1GB", seed=0)
+    args.out = args.out / "kills"
+    shutil.rmtree(args.out, ignore_errors=True)
+    args.out.mkdir(parents=True)
+    data, labels, errors = (args.out / name for name in ("points.h5", "few.csv", "errors.txt"))
+    write_points(str(data), args.n, 0)
     with h5py.File(data) as file:
         write_labels(labels, labels_per_class(file["labels"][()], 10, np.random.default_rng(0)))
-    folder = given.out / "run"
-    whole, out = given.out / "whole.h5", folder / "out.h5"
-    command = ["cluster", str(data), "-k", str(SHEETS), "-m", given.method]
-    command += ["--memory", given.memory, "--resume", "-o"]
-    if given.method != "ncut":
+    folder = args.out / "run"
+    whole, out = args.out / "whole.h5", folder / "out.h5"
+    command = ["cluster", str(data), "-k", str(SHEETS), "-m", args.method]
+    command += ["--memory", args.memory, "--resume", "-o"]
+    if args.method != "ncut":
         command[2:2] = ["--labels", str(labels)]
     run([*command, str(whole), "--fresh"], errors)
     total = run([*command, str(whole), "--fresh"], errors)  # the kernels are compiled now
@@ -108,9 +108,9 @@ def main() -> None:
         f"undisturbed: {total:.1f} s, "
         + ", ".join(f"{n} {s:.1f}" for n, s in undisturbed["stages"])
     )
-    rng = random.Random(given.seed)
+    rng = random.Random(args.seed)
     rows = []
-    for trial in range(given.kills):
+    for trial in range(args.kills):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         stage, at = moment(undisturbed["stages"], total, rng)
@@ -132,9 +132,9 @@ def main() -> None:
         })  # fmt: skip
         say(f"{trial + 1}: {stage} at {at:.1f} s, same {rows[-1]['same']}, again {again:.1f} s, "
             f"again computed {sorted(made_again)}, unreadable {bad}, left {left}")  # fmt: skip
-    table(f"{given.kills} kills of {given.method}, {given.n:,} points", ["", ""], summary(rows))
+    table(f"{args.kills} kills of {args.method}, {args.n:,} points", ["", ""], summary(rows))
     figures = {
-        "nodes": given.n,
+        "nodes": args.n,
         "kills": len(rows),
         "identical": sum(row["same"] for row in rows),
         "unreadable": sum(len(row["unreadable"]) for row in rows),

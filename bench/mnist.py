@@ -85,8 +85,8 @@ def scores(found: dict[str, Any], scale: float = 1.0) -> dict[str, list[float]]:
 def defaults(args: argparse.Namespace) -> None:
     draws, settings = args.draws or 5, [*FEW, "300 pairs", "1000 pairs", "5000 pairs"]
     ncut = runner.call("mnist:compare", name="mnist", methods=["NCut"], settings=["none"], draws=1)
-    given = {"name": "mnist", "methods": ["CSP"], "settings": settings, "draws": draws}
-    found = runner.call("mnist:compare", **given)
+    task = {"name": "mnist", "methods": ["CSP"], "settings": settings, "draws": draws}
+    found = runner.call("mnist:compare", **task)
     if "CSP" not in found:
         return
     table(f"MNIST, ARI of {draws} draws", {"CSP": found["CSP"]})
@@ -123,8 +123,8 @@ def propagate(args: argparse.Namespace) -> None:
     draws, names = args.draws or 10, args.only or [*SPREAD, *peers.installed(peers.OF_LABELS)]
     found = {}
     for name in names:  # in processes of their own: peaks
-        given = {"name": "mnist", "methods": [name], "settings": list(RATES), "draws": draws}
-        one = runner.call("mnist:compare", **given, accuracy=True)
+        task = {"name": "mnist", "methods": [name], "settings": list(RATES), "draws": draws}
+        one = runner.call("mnist:compare", **task, accuracy=True)
         found |= {name: one[name]} if name in one else {}
     table(f"MNIST, accuracy (seconds), {draws} draws", found)
     told = [m for m in (*TOLD, *peers.OF_LABELS) if m in found and m != "graphlearning Laplace"]

@@ -299,7 +299,7 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     methods = ["CSP", "Poisson"]
-    given = runner.options(
+    args = runner.options(
         __doc__, picture=1000, nodes=1_000_000, methods=methods, threads=2, draw=False
     )
     figures: dict[str, Any] = {}
@@ -307,13 +307,13 @@ def main() -> int:
         browser = started.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        if given.draw:
+        if args.draw:
             draw(browser, Path(folder))
             return 0
-        if given.picture:
-            figures["picture"] = strokes(browser, given.picture, Path(folder))
-        for method in given.methods:
-            figures[method] = answers(browser, method, given.nodes, Path(folder), given.threads)
+        if args.picture:
+            figures["picture"] = strokes(browser, args.picture, Path(folder))
+        for method in args.methods:
+            figures[method] = answers(browser, method, args.nodes, Path(folder), args.threads)
         browser.close()
     rows = {
         f"{where}, {kind}": {
@@ -323,7 +323,7 @@ def main() -> int:
         for where, found in figures.items() for kind, each in found["seconds"].items()
     }  # fmt: skip
     render.records("Seconds until it shows", rows)
-    runner.record("page_speed", {"pixels": given.picture**2, "nodes": given.nodes, **figures})
+    runner.record("page_speed", {"pixels": args.picture**2, "nodes": args.nodes, **figures})
     return 0
 
 

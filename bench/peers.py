@@ -40,28 +40,28 @@ def installed(names: Iterable[str]) -> list[str]:
 # ---------------------------------------------------------------- labels on a graph: f(W, labels)
 
 
-def graphlearning(W: Any, given: Any, model: str) -> Any:
+def graphlearning(W: Any, known: Any, model: str) -> Any:
     """On the largest component: with several its system has no solution."""
     import graphlearning as gl
     from scipy.sparse.csgraph import connected_components
 
     component = connected_components(W, directed=False)[1]
     one = component == np.bincount(component).argmax()
-    mine = given[one]
+    mine = known[one]
     nodes = np.flatnonzero(mine >= 0)
     labels = np.full(len(one), -1)
     labels[one] = getattr(gl.ssl, model)(W[one][:, one]).fit_predict(nodes, mine[nodes])
     return labels
 
 
-def spreading(W: Any, given: Any, alpha: float) -> Any:
+def spreading(W: Any, known: Any, alpha: float) -> Any:
     """scikit-learn's LabelSpreading, with the graph as its kernel."""
     from sklearn.semi_supervised import LabelSpreading
 
     model = LabelSpreading(kernel=lambda A, B: W, alpha=alpha)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 30 steps do not converge; its default
-        return model.fit(np.arange(len(given))[:, None], given).transduction_
+        return model.fit(np.arange(len(known))[:, None], known).transduction_
 
 
 OF_LABELS: dict[str, Any] = {
@@ -73,18 +73,18 @@ OF_LABELS: dict[str, Any] = {
 
 
 def questions(
-    W: Any, given: Any, answers: Any, strategy: str, batches: int, size: int
+    W: Any, known: Any, answers: Any, strategy: str, batches: int, size: int
 ) -> list[Any]:
     """Labels (n,) after every batch of graphlearning's questions, by its Poisson learning."""
     import graphlearning as gl
 
-    model, start = gl.ssl.poisson(W, solver="gradient_descent"), np.flatnonzero(given >= 0)
+    model, start = gl.ssl.poisson(W, solver="gradient_descent"), np.flatnonzero(known >= 0)
     options = {}
     if strategy != "unc_sampling":
         values, V = gl.graph(W).eigen_decomp(normalization="normalized", k=60)
         options = {"C": np.diag(1.0 / (values + 0.1 * values[9])), "V": V}
     chosen = getattr(gl.active_learning, strategy)
-    learner = gl.active_learning.active_learner(model, chosen, start, given[start], **options)
+    learner = gl.active_learning.active_learner(model, chosen, start, known[start], **options)
     found = [model.predict()]
     for _ in range(batches):
         asked = learner.select_queries(batch_size=size)
@@ -128,10 +128,10 @@ def sknetwork_spectral(W: Any, k: int, seed: int) -> Any:
     return KMeans(k, n_init=10, random_state=seed).fit_predict(rows)
 
 
-def sknetwork(W: Any, given: Any, classifier: str) -> Any:
+def sknetwork(W: Any, known: Any, classifier: str) -> Any:
     import sknetwork.classification as classification
 
-    return getattr(classification, classifier)().fit_predict(W, given)
+    return getattr(classification, classifier)().fit_predict(W, known)
 
 
 OF_NETWORKS: dict[str, Any] = {

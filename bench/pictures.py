@@ -78,8 +78,8 @@ def each(args: argparse.Namespace, function: str, source: Path, names: Any, meth
         for method, runs in found.items():
             runner.say(f"{name}, {method}")
             drawn = args.out / f"{name}-{method}.png".replace(" ", "-")
-            given = {"source": source, "name": name, "method": method, "drawn": drawn, **more}
-            runs.append(runner.call(f"pictures:{function}", **given))
+            task = {"source": source, "name": name, "method": method, "drawn": drawn, **more}
+            runs.append(runner.call(f"pictures:{function}", **task))
     return found
 
 
@@ -121,8 +121,8 @@ def grabcut(args: argparse.Namespace) -> None:
     methods = [*ON_GRAPH, "StrokeCut", *peers.OF_STROKES]
     sets = []
     for number in (1, 2):
-        given = {"scribbles": f"scribbles{number}"}
-        runs = each(args, "scribbled", source, data.names(source)["names"], methods, **given)
+        task = {"scribbles": f"scribbles{number}"}
+        runs = each(args, "scribbled", source, data.names(source)["names"], methods, **task)
         sets.append(summary(f"IoU of the foreground, scribbles {number}", runs))
     pixels = max(one["pixels"] for one in sets[0].values())
     runner.record("grabcut", {**sets[0], "second": sets[1], "pixels": pixels})

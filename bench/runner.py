@@ -314,7 +314,7 @@ def cpu_timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float, flo
     return found, seconds, time.process_time() - before
 
 
-def told(report: Mapping[str, Any]) -> dict[str, Any]:
+def report_figures(report: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a report."""
     return {
         "kept": (report["satisfaction"] or {}).get("kept"),

@@ -265,11 +265,11 @@ def judged(name: str, case: Case, kind: str, draw: int, scores: Scores) -> dict[
     given: dict[str, Any] = {"y": side.labels}
     if side.pairs is not None:
         given = {"constraints": side.constraints(case.y.size)}
-    told = ml.suggest(case.data, n_clusters=case.k, **given)
-    metric = told.seen.metric
+    suggestion = ml.suggest(case.data, n_clusters=case.k, **given)
+    metric = suggestion.seen.metric
     own = {
         key: value
-        for key, value in told.parameters.items()
+        for key, value in suggestion.parameters.items()
         if key not in ("n_clusters", "metric", "affinity")
     }
     found = {}
@@ -279,15 +279,15 @@ def judged(name: str, case: Case, kind: str, draw: int, scores: Scores) -> dict[
             title = method + (" exact" if params.get("subspace") else "")
             title += ", cosine" if way == "cosine" else ""
             found[title] = scores.of(where, case, side, method, params)
-    mine = scores.of(f"{name}|{metric}|{kind}|{draw}", case, side, told.method, own)
+    mine = scores.of(f"{name}|{metric}|{kind}|{draw}", case, side, suggestion.method, own)
     best = max(found, key=lambda method: found[method])
     usual = found["NCut" if side.nothing else "CSP"]
     top = max(found[best], mine)
     return {
         "data": name,
         "kind": kind,
-        "suggested": told.method + (", cosine" if metric == "cosine" else ""),
-        "rule": told.rule,
+        "suggested": suggestion.method + (", cosine" if metric == "cosine" else ""),
+        "rule": suggestion.rule,
         "ari": mine,
         "best": "the suggestion" if mine >= found[best] else best,
         "best_ari": top,
@@ -297,17 +297,17 @@ def judged(name: str, case: Case, kind: str, draw: int, scores: Scores) -> dict[
 
 
 def main() -> None:
-    asked = runner.options(__doc__, draws=1, only=list(DATA), kinds=list(KINDS))
-    scores = Scores(asked.out)
+    args = runner.options(__doc__, draws=1, only=list(DATA), kinds=list(KINDS))
+    scores = Scores(args.out)
     rows, cases = [], {}
-    for name in asked.only:
+    for name in args.only:
         case = DATA[name]()
         if case is None:
             continue
         cases[name] = case
-        kinds = asked.kinds if case.strokes is None else ["strokes"]
+        kinds = args.kinds if case.strokes is None else ["strokes"]
         for kind in kinds:
-            for draw in range(1 if kind in ("none", "strokes") else asked.draws):
+            for draw in range(1 if kind in ("none", "strokes") else args.draws):
                 rows.append(judged(name, case, kind, draw, scores))
         runner.say(f"{name}: done")
     report(rows)
