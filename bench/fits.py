@@ -104,13 +104,13 @@ def warm(name: str, labels: bool, **more: Any) -> None:
 
 
 def measured(
-    name: str, graph: str, source: str, setting: str, merged: bool = True, wrong: float = 0.0,
-    seed: int = 0, truth: bool = True, **more: Any,
+    name: str, graph: str, source: str, setting: str, wrong: float = 0.0, seed: int = 0,
+    **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """One fit on the sheets of a file, from the matrix on, in a process of its own.
 
-    `merged` sheets are ten in five pairs, which the graph does not show. `seconds` are those to
-    the vectors, without discretisation and scores, where there are vectors.
+    The ten sheets are five pairs, which the graph does not show. `seconds` are those to the
+    vectors, without discretisation and scores, where there are vectors.
     """
     import h5py
     import numpy as np
@@ -118,7 +118,7 @@ def measured(
     import data
 
     with h5py.File(source) as file:
-        y = file["labels"][()] // (2 if merged else 1)
+        y = file["labels"][()] // 2
         X = file["points"][()] if METHODS[name].points else None
     known = data.draw(y, setting, seed, wrong)
     k, W = int(y.max()) + 1, data.read_graph(graph)
@@ -127,17 +127,16 @@ def measured(
     est, total, cpu = runner.cpu_timed(fit, make(name, k, **more), W, known, X)
     report = est.report_.to_dict()
     clusters = hasattr(est, "embedding_")
-    found = {
+    return {
         "seconds": runner.vector_seconds(total, report) if clusters else total,
         "fit_seconds": total,
         "cpu_seconds": cpu,
-        "ari": ari(y, est.labels_) if truth else None,
+        "ari": ari(y, est.labels_),
         "accuracy": None if clusters else float(np.mean(est.labels_ == y)),
         "peak_bytes": runner.own_peak_bytes(),
         "before_bytes": before,
         **runner.report_figures(report),
     }
-    return found
 
 
 # ---------------------------------------------------------------- scores
