@@ -3,7 +3,7 @@
 # make test-all   the thorough tests, and those of ranks, of scanpy, of the page and of the docs
 # make test-slow  reproductions on real data
 # make bench      measurements against peers, kept in bench/results.json
-# make figures    figures of bench/results.json into README, docs and the growth plot
+# make figures    figures of bench/results.json into README, docs and plots
 # make test-scanpy  a round trip through scanpy, in an environment of its own
 # make test-scale  the ranks of an MPI job, in an environment of its own (Debian: MPI and PETSc)
 # make test-ui    the page in a real Chromium, in an environment of its own (Debian: Chromium)
@@ -91,24 +91,8 @@ dist: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
 	$(BIN)/python -m twine check --strict dist/*
 
-RECORDED := "million.py" "million.py --peers" "million.py --constraints" "million.py --refit" \
-    "million.py --growth" "methods.py" "propagate.py" "pairs.py" "lyapunov.py" \
-    "memory.py --budget --csp" "memory.py --plan 4 5 6 7" "memory.py --plans" "kills.py" \
-    "fuzz.py --mutations 5000" "startup.py" "startup.py --demo" "fast_ge.py" "images.py" "pictures.py" \
-    "readers.py" "grabcut.py --only 106024 153077 208001 24077 37073" "suggest.py" "regions.py" \
-    "mnist.py --columns ncut auto p" "mnist_methods.py --draws 3" "mnist_pairs.py --draws 2" \
-    "mnist_propagate.py" "roofline.py" "networks.py" "networks.py --large" "workers.py" \
-    "calibration.py" "cluster_count.py" "active.py" "active.py --wrong 0.05" "active.py --method GFHF" \
-    "active.py --method Poisson-by-shares" "active.py --pairs" \
-    "on_disk.py --points --n 1000000 3000000 10000000 --dimension 20" "on_disk.py --edges 150000000"
-
-bench: $(BIN)/.installed $(SCALE)/.installed
-	for each in $(RECORDED); do $(BIN)/python bench/$$each --record || exit 1; done
-	$(SCALE)/bin/python bench/ranks.py --record
-	$(BIN)/python bench/subspace.py
-	$(BIN)/python bench/partition.py
-	$(BIN)/python bench/batch.py
-	$(BIN)/python bench/determinism.py
+bench: $(BIN)/.installed
+	$(BIN)/python bench/cases.py --run ""
 
 figures: $(BIN)/.installed
 	$(BIN)/python bench/fill.py

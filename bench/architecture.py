@@ -10,23 +10,23 @@ import tomllib
 from html import escape
 from pathlib import Path
 
-import common
+import runner
 
-PICTURE = common.ROOT / "docs" / "architecture.svg"
-HOMES = {"mustlink": common.ROOT / "engine", "mustlink_io": common.ROOT / "io"}
+PICTURE = runner.ROOT / "docs" / "architecture.svg"
+HOMES = {"mustlink": runner.ROOT / "engine", "mustlink_io": runner.ROOT / "io"}
 SENTENCES = {  # what the middle column says beside the room that does it
     "graph": "Points become a graph,",
     "operators": "the graph becomes operators,",
     "eigen": "operators are solved,",
-    "rounding": "solutions become labels;",
-    "methods": "a method reads like its paper.",
+    "discretize": "solutions become labels;",
+    "clusterers": "a method reads like its paper.",
 }
 LEFT, WIDTH, HEIGHT, STEP = 230, 370, 26, 36
 
 
 def layers(package: str) -> list[list[str]]:
     """Rooms of a package from above to below, those of one layer side by side."""
-    stated = tomllib.loads((common.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    stated = tomllib.loads((runner.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for contract in stated["tool"]["importlinter"]["contracts"]:
         if contract.get("containers") == [package]:
             rows = [row.replace(":", "|").split("|") for row in contract["layers"]]

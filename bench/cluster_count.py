@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import common
+import data
+import render
+import runner
 
 _POINTS = 1_500
 
@@ -53,8 +55,8 @@ def clear() -> dict[str, tuple[int, Callable[[Any], Any]]]:
         "iris": (3, lambda _: graph_of(datasets.load_iris().data)),
         "wine": (3, scaled(datasets.load_wine)),
         "breast cancer": (2, scaled(datasets.load_breast_cancer)),
-        "graph challenge, 32 blocks": (32, lambda _: network("sbm_graphchallenge_20000")),
-        "political blogs": (2, lambda _: network("polblogs")),
+        "graph challenge, 32 blocks": (32, lambda _: graph("sbm_graphchallenge_20000")),
+        "political blogs": (2, lambda _: graph("polblogs")),
     }
 
 
@@ -116,19 +118,10 @@ def blocks(rng: Any, k: int, n: int = 2_000, inside: float = 12.0, across: float
     return ml.Graph.from_affinity(((A + A.T) > 0).astype(float))
 
 
-def network(name: str) -> Any:
+def graph(name: str) -> Any:
     """A network of the data folder, or None."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    import mustlink as ml
-
-    path = common.data_file(f"graphs/{name}.npz")
-    if path is None:
-        return None
-    with np.load(path, allow_pickle=False) as held:
-        arrays = held["data"], held["indices"], held["indptr"]
-        return ml.Graph.from_affinity(sp.csr_matrix(arrays, shape=held["shape"]))
+    loaded = data.load(name)
+    return None if loaded is None else loaded[0]
 
 
 def counted(graph: Any, known: Any = None) -> tuple[int, str]:
@@ -147,58 +140,51 @@ def by_pairs(m: int, draws: int) -> list[tuple[Any, ...]]:
     """K of real sets without and with m random pairs."""
     import numpy as np
 
-    import calibration
     import mustlink as ml
 
     rows = []
-    for name in ("digits", "optdigits", "usps", "mnist", "mfeat_fourier"):
-        loaded = calibration.loaded(name)
+    for name in ("digits", "optdigits", "usps", "mnist-10000", "mfeat_fourier"):
+        loaded = data.load(name)
         if loaded is None:
             continue
-        graph, y = loaded
+        made, y = loaded
         found = []
         for draw in range(draws):
-            pairs, belief = common.random_pairs(y, m, np.random.default_rng(draw))
-            rows_of = np.arange(len(y)) if graph.rows is None else graph.rows
-            ends = rows_of[pairs]
+            known = data.draw(y, f"{m} pairs", draw)
+            ends = known.pairs if made.rows is None else made.rows[known.pairs]
             apart = ends[:, 0] != ends[:, 1]
-            nodes = graph.n_nodes
-            known = ml.Constraints.from_pairs(ends[apart], belief[apart], n_nodes=nodes)
-            found.append(counted(graph, known)[0])
-        rows.append((name, int(np.unique(y).size), counted(graph)[0], _numbers(found)))
-        common.say(f"{name}: {found}")
+            pairs = ends[apart], known.belief[apart]
+            found.append(counted(made, ml.Constraints.from_pairs(*pairs, n_nodes=made.n_nodes))[0])
+        rows.append((name, int(np.unique(y).size), counted(made)[0], _numbers(found)))
+        runner.say(f"{name}: {found}")
     return rows
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--pairs", type=int, default=300)
-    asked = parser.parse_args()
+    args = runner.options(__doc__, draws=5, pairs=300)
     import numpy as np
 
     rows, right = [], {}
     for name, (k, make) in clear().items():
-        found = [counted(make(np.random.default_rng(draw))) for draw in _draws(make, asked.draws)]
+        found = [counted(make(np.random.default_rng(draw))) for draw in _draws(make, args.draws)]
         near = sum(abs(one - k) <= 1 for one, _ in found)
         right[name] = near == len(found)
         rows.append((name, k, _numbers([one for one, _ in found]), _words(found)))
-        common.say(f"{name}: {found}")
-    common.table("Clear clusters", ("set", "clusters", "found", "told"), rows)
+        runner.say(f"{name}: {found}")
+    render.table("Clear clusters", ("set", "clusters", "found", "told"), rows)
     none, told = [], {}
     for name, make in one_piece().items():
-        found = [counted(make(np.random.default_rng(draw))) for draw in range(asked.draws)]
+        found = [counted(make(np.random.default_rng(draw))) for draw in range(args.draws)]
         told[name] = all(word != "clear" for _, word in found)
         none.append((name, _numbers([one for one, _ in found]), _words(found)))
-    common.table("One piece", ("set", "found", "told"), none)
-    pairs = by_pairs(asked.pairs, asked.draws)
-    heads = ("set", "classes", "by the graph", f"by {asked.pairs} pairs")
-    common.table("What people mean", heads, pairs)
+    render.table("One piece", ("set", "found", "told"), none)
+    pairs = by_pairs(args.pairs, args.draws)
+    heads = ("set", "classes", "by the graph", f"by {args.pairs} pairs")
+    render.table("What people mean", heads, pairs)
     print(f"\nright or within one in all draws: {sum(right.values())} of {len(right)}")
     print(f"one piece, never told to be clear: {sum(told.values())} of {len(told)}")
-    figures = {"counted": rows, "one_piece": none, "pairs": pairs, "draws": asked.draws}
-    common.write_json(asked.out, "cluster-count", figures)
-    common.record("cluster_count", {**figures, "right": right, "told": told, "m": asked.pairs})
+    figures = {"counted": rows, "one_piece": none, "pairs": pairs, "draws": args.draws}
+    runner.record("cluster_count", {**figures, "right": right, "told": told, "m": args.pairs})
 
 
 def _draws(make: Callable[[Any], Any], draws: int) -> range:

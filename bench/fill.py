@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 import architecture
-import common
 import plots
+import runner
 
-TEXT = common.BENCH / "text"
+TEXT = runner.BENCH / "text"
 BLOCK = re.compile(r"(<!-- filled: ([\w-]+) -->\n).*?(<!-- /filled -->)", re.DOTALL)
 
 
 def pages() -> list[Path]:
     """Pages that may have figures."""
-    return [common.ROOT / "README.md", *sorted((common.ROOT / "docs").rglob("*.md"))]
+    return [runner.ROOT / "README.md", *sorted((runner.ROOT / "docs").rglob("*.md"))]
 
 
 # ---------------------------------------------------------------- words
@@ -100,7 +100,7 @@ def filled(text: str, results: dict[str, Any]) -> str:
 
 def stale() -> list[Path]:
     """Pages and plots that are not as measured."""
-    results = common.results()
+    results = runner.results()
     found = [
         page
         for page in pages()
@@ -115,11 +115,11 @@ def stale() -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
-    asked = parser.parse_args()
-    results = common.results()
+    args = parser.parse_args()
+    results = runner.results()
     for path in stale():
-        print(path.relative_to(common.ROOT))
-        if asked.check:
+        print(path.relative_to(runner.ROOT))
+        if args.check:
             continue
         if path in plots.PLOTS:
             plots.draw(path, results)
@@ -127,7 +127,7 @@ def main() -> int:
             architecture.main()
         else:
             path.write_text(filled(path.read_text(encoding="utf-8"), results), encoding="utf-8")
-    return 1 if asked.check and stale() else 0
+    return 1 if args.check and stale() else 0
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # GNU OpenMP ends forks of a 
 
 import numpy as np  # noqa: E402
 
-import common  # noqa: E402  (finds the sources of a clone)
 import fuzz_corpus  # noqa: E402
 import fuzz_mutations  # noqa: E402
+import runner  # noqa: E402  (finds the sources of a clone)
 
 MEMORY = 2**30  # bytes of address space that a run may take beside what the imports take
 SECONDS = 60.0
@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, nargs="*", help="these seeds only, told in full")
     parser.add_argument("--fast", action="store_true", help="no comparison with valid files")
     parser.add_argument("--keep", type=Path, help="folder that keeps the mutated files")
-    parser.add_argument("--out", type=Path, default=common.OUT / "fuzz.json")
+    parser.add_argument("--out", type=Path, default=runner.OUT / "fuzz.json")
     parser.add_argument("--record", action="store_true", help="keep the figures for docs")
     options = parser.parse_args()
     seeds = options.seed or range(options.first, options.first + options.mutations)
@@ -102,7 +102,7 @@ def main() -> int:
         verdicts = Counter(one.verdict for one in outcomes)
         figures = {"files": len(outcomes), "errors": verdicts["clear error"]}
         figures["results"] = verdicts["same result"] + verdicts["other result"]
-        common.record("fuzz", {**figures, "crashes": len(failed)})
+        runner.record("fuzz", {**figures, "crashes": len(failed)})
     return 1 if failed else 0
 
 

@@ -114,9 +114,15 @@ def connections(rng: Rng, n: int) -> Kind:
     return kind(np.column_stack([codes, bytes_, rates, counts, np.zeros(n)]), truth, rng)
 
 
-def three_scales(rng: Rng, n: int) -> Kind:
-    X, truth = blobs(rng, n)
-    return kind(X * np.array([1.0, 1e4, 1e-6, 1.0, 1e2]), truth, rng)
+def moved(scale: Any, shift: float = 0.0, *columns: float) -> Callable[[Rng, int], Kind]:
+    """Round clusters times a scale, plus a shift, beside three constant columns of each value."""
+
+    def make(rng: Rng, n: int) -> Kind:
+        X, truth = blobs(rng, n)
+        constant = [np.full((n, 3), value) for value in columns]
+        return kind(np.column_stack([X * np.array(scale) + shift, *constant]), truth, rng)
+
+    return make
 
 
 def dominating_column(rng: Rng, n: int) -> Kind:
@@ -134,26 +140,6 @@ def integer_codes(rng: Rng, n: int) -> Kind:
 def heavy_tails(rng: Rng, n: int) -> Kind:
     X, truth = blobs(rng, n)
     return kind(X + rng.standard_cauchy(size=X.shape) ** 3, truth, rng)
-
-
-def huge_values(rng: Rng, n: int) -> Kind:
-    X, truth = blobs(rng, n)
-    return kind(X * 1e30, truth, rng)
-
-
-def tiny_values(rng: Rng, n: int) -> Kind:
-    X, truth = blobs(rng, n)
-    return kind(X * 1e-30, truth, rng)
-
-
-def far_from_zero(rng: Rng, n: int) -> Kind:
-    X, truth = blobs(rng, n)
-    return kind(X + 1e8, truth, rng)
-
-
-def constant_columns(rng: Rng, n: int) -> Kind:
-    X, truth = blobs(rng, n)
-    return kind(np.column_stack([X, np.zeros((n, 3)), np.full((n, 3), 1e9)]), truth, rng)
 
 
 def binary_columns(rng: Rng, n: int) -> Kind:
@@ -316,14 +302,14 @@ KINDS: dict[str, Callable[[Rng, int], Kind]] = {
     "two distinct rows": two_rows,
     "pixels": pixels,
     "connections": connections,
-    "three scales": three_scales,
+    "three scales": moved([1.0, 1e4, 1e-6, 1.0, 1e2]),
     "one dominating column": dominating_column,
     "integer codes": integer_codes,
     "heavy tails": heavy_tails,
-    "values of 1e30": huge_values,
-    "values of 1e-30": tiny_values,
-    "far from zero": far_from_zero,
-    "constant columns": constant_columns,
+    "values of 1e30": moved(1e30),
+    "values of 1e-30": moved(1e-30),
+    "far from zero": moved(1.0, 1e8),
+    "constant columns": moved(1.0, 0.0, 0.0, 1e9),
     "binary columns": binary_columns,
     "all at one distance": one_distance,
     "lattice": lattice,

@@ -3,14 +3,13 @@
     python bench/kills.py --kills 40
 
 Every trial starts afresh, is killed in a stage drawn at random (all stages alike, however short),
-is checked for files that cannot be read, and goes on with the same command. LabelSet: whether the
+is checked for files that cannot be read, and goes on with the same command. Counted: whether the
 labels are those of the undisturbed run, which results were kept and yet computed again, and the
 seconds that the kill cost beside starting the program again.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -24,8 +23,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from common import BENCH, SOURCES, labels_per_class, record, say, table, write_json, write_labels
-from million import SHEETS, write_points
+from data import SHEETS, labels_per_class, write_labels, write_points
+from render import table
+from runner import SOURCES, options, record, say
 
 
 def environment() -> dict[str, str]:
@@ -87,26 +87,19 @@ def kept(out: Path) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=40)
-    parser.add_argument("-n", type=int, default=200_000)
-    parser.add_argument("--method", default="csp")
-    parser.add_argument("--memory", default="1GB", help="Neighbours by parts: no compilation.")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=BENCH / "out" / "kills")
-    parser.add_argument("--record", action="store_true", help="keep the figures for docs")
-    given = parser.parse_args()
-    shutil.rmtree(given.out, ignore_errors=True)
-    given.out.mkdir(parents=True)
-    data, labels, errors = (given.out / name for name in ("points.h5", "few.csv", "errors.txt"))
-    write_points(str(data), given.n, 0)
+    args = options(__doc__, kills=40, n=200_000, method="csp", memory="1GB", seed=0)
+    args.out = args.out / "kills"
+    shutil.rmtree(args.out, ignore_errors=True)
+    args.out.mkdir(parents=True)
+    data, labels, errors = (args.out / name for name in ("points.h5", "few.csv", "errors.txt"))
+    write_points(str(data), args.n, 0)
     with h5py.File(data) as file:
         write_labels(labels, labels_per_class(file["labels"][()], 10, np.random.default_rng(0)))
-    folder = given.out / "run"
-    whole, out = given.out / "whole.h5", folder / "out.h5"
-    command = ["cluster", str(data), "-k", str(SHEETS), "-m", given.method]
-    command += ["--memory", given.memory, "--resume", "-o"]
-    if given.method != "ncut":
+    folder = args.out / "run"
+    whole, out = args.out / "whole.h5", folder / "out.h5"
+    command = ["cluster", str(data), "-k", str(SHEETS), "-m", args.method]
+    command += ["--memory", args.memory, "--resume", "-o"]
+    if args.method != "ncut":
         command[2:2] = ["--labels", str(labels)]
     run([*command, str(whole), "--fresh"], errors)
     total = run([*command, str(whole), "--fresh"], errors)  # the kernels are compiled now
@@ -115,9 +108,9 @@ def main() -> None:
         f"undisturbed: {total:.1f} s, "
         + ", ".join(f"{n} {s:.1f}" for n, s in undisturbed["stages"])
     )
-    rng = random.Random(given.seed)
+    rng = random.Random(args.seed)
     rows = []
-    for trial in range(given.kills):
+    for trial in range(args.kills):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         stage, at = moment(undisturbed["stages"], total, rng)
@@ -139,12 +132,9 @@ def main() -> None:
         })  # fmt: skip
         say(f"{trial + 1}: {stage} at {at:.1f} s, same {rows[-1]['same']}, again {again:.1f} s, "
             f"again computed {sorted(made_again)}, unreadable {bad}, left {left}")  # fmt: skip
-    print(
-        table(f"{given.kills} kills of {given.method}, {given.n:,} points", ["", ""], summary(rows))
-    )
-    write_json(given.out.parent, f"kills-{given.method}-{given.n}", {"trials": rows})
+    table(f"{args.kills} kills of {args.method}, {args.n:,} points", ["", ""], summary(rows))
     figures = {
-        "nodes": given.n,
+        "nodes": args.n,
         "kills": len(rows),
         "identical": sum(row["same"] for row in rows),
         "unreadable": sum(len(row["unreadable"]) for row in rows),

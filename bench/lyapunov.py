@@ -1,7 +1,6 @@
-"""MF + FM = 2μY on a kNN graph: ours, block Krylov subspaces with solves, and pyMOR's `lradi`.
+"""MF + FM = 2μY on a kNN graph: ours beside pyMOR's `lradi`.
 
-    python bench/lyapunov.py [--n 100000] [--pairs 20] [--mu 0.2 0.01] [--tol 1e-6]
-    python bench/lyapunov.py --direct          one sparse factorisation, pyMOR's default, as well
+    python bench/lyapunov.py [--n 100000] [--pairs 20] [--mu 0.2] [--tol 1e-6]
 
 Residuals are measured by `mustlink.lyapunov.equation.residual` for every solver. pyMOR (no part of
 mustlink: put it on PYTHONPATH, with diskcache) takes no indefinite right side: Y is split into its
@@ -15,25 +14,22 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
-import common
-import million
+import data
+import render
+import runner
 
-# Name, function of this file, options; those of pyMOR are skipped where it is missing.
-CASES: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("mustlink", "ours", {}),
-    ("mustlink, two passes", "ours", {"blocks": 12}),
-    ("block extended Krylov", "galerkin", {"poles": "extended"}),
-    ("block rational Krylov, Zolotarev's poles", "galerkin", {"poles": "optimal"}),
-    ("pyMOR lradi, block CG", "pymor", {"shifts": "projection_shifts"}),
-    ("pyMOR lradi, block CG, Wachspress", "pymor", {"shifts": "wachspress_shifts"}),
-    ("pyMOR lradi, its LGMRES", "pymor", {"shifts": "projection_shifts", "solver": "lgmres"}),
-)
-
+# Name: function of this file, options; those of pyMOR are skipped where it is missing.
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "mustlink": ("ours", {}),
+    "mustlink, two passes": ("ours", {"blocks": 12}),
+    "pyMOR lradi, block CG": ("pymor", {}),
+    "pyMOR lradi, its LGMRES": ("pymor", {"solver": "lgmres"}),
+}
 PATIENCE = 6.0  # seconds within which a measurement is repeated
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # of BLAS, as in a fit
 
 
-def load(graph: str, labels: str, pairs: int, mu: float, seed: int) -> Any:
+def load(graph: str, source: str, pairs: int, mu: float) -> Any:
     """The problem: random pairs, +1 within and -1 across sheets."""
     import numpy as np
     import scipy.sparse as sp
@@ -42,14 +38,12 @@ def load(graph: str, labels: str, pairs: int, mu: float, seed: int) -> Any:
     from mustlink.lyapunov.equation import LyapunovProblem
     from mustlink.lyapunov.sources import Sources
     from mustlink.operators.laplacian import normalized_laplacian
-    from mustlink_io import formats
 
-    y = formats.load_labels(f"{labels}:/labels")
-    laplacian = normalized_laplacian(Graph(sp.load_npz(graph)))
-    drawn, belief = common.random_pairs(y, pairs, np.random.default_rng(seed))
-    nodes, ends = np.unique(laplacian.positions[drawn], return_inverse=True)
-    i, j = ends.reshape(drawn.shape).T
-    half = sp.csr_matrix((belief, (i, j)), shape=(nodes.size, nodes.size))
+    laplacian = normalized_laplacian(Graph(data.read_graph(graph)))
+    known = data.draw(data.labels(source), f"{pairs} pairs", 0)
+    nodes, ends = np.unique(laplacian.positions[known.pairs], return_inverse=True)
+    i, j = ends.reshape(known.pairs.shape).T
+    half = sp.csr_matrix((known.belief, (i, j)), shape=(nodes.size, nodes.size))
     place = (np.ones(nodes.size), (nodes, np.arange(nodes.size)))
     B = sp.csc_matrix(place, shape=(laplacian.size, nodes.size))
     return LyapunovProblem(laplacian, mu, Sources(B, sp.csr_matrix(half + half.T)))
@@ -76,11 +70,11 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
     warm = LyapunovProblem(NormalizedLaplacian.of_weights(ring + ring.T), task["mu"], small)
     residual(warm, solve(warm)[0])
     problem = load(**task)
-    before = common.own_peak_bytes()
-    (field, facts), seconds = common.timed(solve, problem)
-    peak, spent = common.own_peak_bytes(), seconds
+    before = runner.own_peak_bytes()
+    (field, facts), seconds = runner.timed(solve, problem)
+    peak, spent = runner.own_peak_bytes(), seconds
     while spent < PATIENCE:  # the best of some runs, on a machine that is not idle
-        _, again = common.timed(solve, problem)
+        _, again = runner.timed(solve, problem)
         seconds, spent = min(seconds, again), spent + again
     left = residual(problem, field, probes=256)
     return {
@@ -105,59 +99,7 @@ def ours(tol: float, blocks: int = 0, **task: Any) -> dict[str, Any]:
     return measured(solve, task)
 
 
-def galerkin(poles: str, tol: float, **task: Any) -> dict[str, Any]:
-    """Galerkin on block subspaces: alternately M and M⁻¹ (Simoncini 2007), or (M + p)⁻¹."""
-    import numpy as np
-    import scipy.special as special
-
-    from mustlink.kernels.blocks import combination, combine, gram, gram_of
-    from mustlink.linear.cg import block_cg
-    from mustlink.lyapunov.fields import LowRankField
-    from mustlink.lyapunov.sources import parts
-
-    def solve(problem: Any) -> Any:
-        (part,) = parts(problem.sources, 1 << 30)
-        X = np.zeros((problem.size, part.values.size))
-        X[part.nodes] = part.vectors
-        mu, V, MV, T, new = problem.mu, [], [], np.zeros((0, 0)), X
-        count = int(np.ceil(np.log(4 / tol) * np.log(4 * (mu + 2) / mu) / np.pi**2))
-        k2 = 1 - (mu / (mu + 2)) ** 2  # Wachspress: p_j = b·dn((2j - 1)K/2J), k² = 1 - (a/b)²
-        at = special.ellipk(k2) * (np.arange(count) + 0.5) / count
-        shifts = [0.0] if poles == "extended" else list((mu + 2) * special.ellipj(at, k2)[2])
-        for step in range(60):
-            for _ in range(2):  # twice is enough
-                if V:
-                    new = new - combination(V, gram_of(V, [new]))
-                values, turn = np.linalg.eigh(gram(new, new))
-                kept = values > 1e-12 * values[-1]
-                new = combine(new, turn[:, kept] / np.sqrt(values[kept]))
-            V, MV = [*V, new], [*MV, problem.apply(new)]
-            column = gram_of(V, MV[-1:])
-            old = T.shape[0]
-            T = np.block([[T, column[:old]], [column[:old].T, column[old:]]])
-            w, Q = np.linalg.eigh((T + T.T) / 2)
-            start = part.values.size
-            C = gram(V[0], X)
-            rhs = np.zeros_like(T)
-            rhs[:start, :start] = problem.weight * (C * part.values) @ C.T
-            theta = Q @ ((Q.T @ rhs @ Q) / (w[:, None] + w)) @ Q.T
-            inner = gram_of(MV, MV) - T @ T  # of MV − VT
-            left = np.sqrt(2 * max(float(np.sum(theta * (inner @ theta))), 0.0))
-            if left <= tol * problem.weight * part.norm:
-                break
-            p = shifts[step % len(shifts)]
-            source = V[-1] if poles == "extended" else X
-            new, _ = block_cg(lambda Z, p=p: problem.apply(Z) + p * Z, source, tol=0.1 * tol)
-            if poles == "extended":
-                new = np.hstack([MV[-1], new])
-        values, turn = np.linalg.eigh(theta)
-        Z = combination(V, turn)
-        return LowRankField(((Z, values),), problem.size), {"steps": step}
-
-    return measured(solve, task)
-
-
-def pymor(shifts: str, tol: float, solver: str = "cg", **task: Any) -> dict[str, Any]:
+def pymor(tol: float, solver: str = "cg", **task: Any) -> dict[str, Any]:
     """Both halves of Y by pyMOR's low-rank ADI."""
     import numpy as np
     import scipy.sparse as sp
@@ -185,15 +127,13 @@ def pymor(shifts: str, tol: float, solver: str = "cg", **task: Any) -> dict[str,
             return operator.source.from_numpy(X), {}
 
     inner = BlockCG() if solver == "cg" else ScipyLGMRESSolver(tol=tol)
-    close = 0.1 if shifts == "wachspress_shifts" else 0.9
-    # A spectrum known to lie in [μ, μ + 2] needs few Ritz values, and the shifts no more digits.
-    few = {"wachspress_large_ritz_num": 10, "wachspress_small_ritz_num": 8, "wachspress_tol": tol}
 
     def solve(problem: Any) -> Any:
         (part,) = parts(problem.sources, 1 << 30)
         M = sp.identity(problem.size) * (1.0 + problem.mu) - problem.laplacian.S
         A, terms = NumpyMatrixOperator(-sp.csr_matrix(M), solver=inner), []
-        adi = ADILyapunovSolver(close * tol, adi_shifts=shifts, shifted_system_solver=inner, **few)
+        how = {"adi_shifts": "projection_shifts", "shifted_system_solver": inner}
+        adi = ADILyapunovSolver(0.9 * tol, **how)
         for sign in (1.0, -1.0):
             half = np.sign(part.values) == sign
             B = np.zeros((problem.size, int(half.sum())))
@@ -208,82 +148,34 @@ def pymor(shifts: str, tol: float, solver: str = "cg", **task: Any) -> dict[str,
     return measured(solve, task)
 
 
-def direct(**task: Any) -> dict[str, Any]:
-    """One sparse LU factorisation of M; pyMOR's default makes one for every shift."""
-    import scipy.sparse as sp
-    from scipy.sparse.linalg import splu
-
-    problem = load(**task)
-    M = sp.csc_matrix(sp.identity(problem.size) * (1.0 + problem.mu) - problem.laplacian.S)
-    before = common.own_peak_bytes()
-    found, seconds = common.timed(lambda: splu(M, permc_spec="MMD_AT_PLUS_A"))
-    extra = common.own_peak_bytes() - before
-    return {"seconds": seconds, "entries": int(found.nnz), "extra_bytes": extra}
-
-
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("--n", type=int, default=100_000)
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--mu", type=float, nargs="+", default=[0.2, 0.01])
-    parser.add_argument("--tol", type=float, default=1e-6)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="*", help="functions: ours, galerkin, pymor")
-    parser.add_argument("--direct", action="store_true")
-    asked = parser.parse_args()
-    points = million.points_file(asked.out, asked.n, asked.seed, False)
-    files = {"graph": str(million.graph_file(points, False)), "labels": str(points)}
+    args = runner.options(__doc__, n=100_000, pairs=20, mu=0.2, tol=1e-6)
+    points = data.sheets(args.out, args.n)
+    task = {"graph": data.graph_of(points), "source": points, "pairs": args.pairs, "mu": args.mu}
     there = importlib.util.find_spec("pymor") is not None
-    if not there:
-        print("skipped pyMOR: not on PYTHONPATH")
-    records: list[dict[str, Any]] = []
-    for mu in asked.mu:
-        task = {**files, "pairs": asked.pairs, "mu": mu, "seed": asked.seed}
-        rows, fastest = [], None
-        for name, function, options in CASES:
-            is_wanted = not asked.only or function in asked.only
-            if not is_wanted or (function == "pymor" and not there):
-                continue
-            common.say(f"{name}, mu = {mu}")
-            found = common.call(
-                f"lyapunov:{function}", ONE_THREAD, tol=asked.tol, **options, **task
-            )
-            fastest = fastest or found
-            records.append({"name": name, "mu": mu, **found})
-            common.write_json(asked.out, f"lyapunov-{asked.n}", records)
-            rows.append(
-                (
-                    name,
-                    found["seconds"],
-                    found["seconds"] / fastest["seconds"],
-                    common.gigabytes(found["extra_bytes"]),
-                    found["extra_bytes"] / max(fastest["extra_bytes"], 1),
-                    f"{found['residual']:.1e}",
-                    found["steps"],
-                    found["columns"],
-                )
-            )
-        common.table(
-            f"{asked.n:,} nodes, {asked.pairs} pairs, mu = {mu}, residual {asked.tol:g}",
-            ("solver", "s", "ratio", "memory on top", "ratio", "residual", "steps", "columns"),
-            rows,
-        )
-    if there and not asked.only:
-        found = {r["name"]: r for r in records if r["mu"] == asked.mu[0]}
-        lradi, lgmres = found["pyMOR lradi, block CG"], found["pyMOR lradi, its LGMRES"]
+    found = {}
+    for name, (function, more) in CASES.items():
+        if function == "pymor" and not there:
+            print(f"skipped {name}: pyMOR is not on PYTHONPATH")
+            continue
+        runner.say(name)
+        call = f"lyapunov:{function}"
+        found[name] = runner.call(call, ONE_THREAD, tol=args.tol, **more, **task)
+    columns = ("seconds", "extra_bytes", "residual", "steps", "columns")
+    render.records(f"{args.n:,} nodes, {args.pairs} pairs, mu = {args.mu}", found, columns)
+    if there:
+        mine, two, lradi, lgmres = found.values()
         figures = {
-            "nodes": asked.n,
-            "pairs": asked.pairs,
-            "seconds": found["mustlink"]["seconds"],
-            "peak_gb": found["mustlink"]["extra_bytes"] / 1e9,
-            "two_pass_peak_gb": found["mustlink, two passes"]["extra_bytes"] / 1e9,
+            "nodes": args.n,
+            "pairs": args.pairs,
+            "seconds": mine["seconds"],
+            "peak_gb": mine["extra_bytes"] / 1e9,
+            "two_pass_peak_gb": two["extra_bytes"] / 1e9,
             "lradi_seconds": lradi["seconds"],
             "lradi_peak_gb": lradi["extra_bytes"] / 1e9,
             "lgmres_seconds": lgmres["seconds"],
         }
-        common.record("lyapunov", figures)
-    if asked.direct:
-        print(common.call("lyapunov:direct", **{**task, "mu": asked.mu[0]}))
+        runner.record("lyapunov", figures)
 
 
 if __name__ == "__main__":

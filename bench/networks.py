@@ -1,150 +1,221 @@
 """Networks with known classes: ours beside Louvain, Leiden, scikit-network and graphlearning.
 
-    python bench/networks.py [FILE or FOLDER of npz ...] [--settings none 5 20 pairs] [--draws 5]
+    python bench/networks.py                     networks of the data folder, 5 draws
+    python bench/networks.py FILE.npz ...        others
     python bench/networks.py --only polblogs amazon_photo --methods NCut Leiden
-    python bench/networks.py --large       # a million nodes; K = 44 and 585: seconds, memory
+    python bench/networks.py --large             a million nodes; K = 44 and 585: seconds, memory
 
-Told are nothing, 5 or 20 labels a class (at most half of a class), or n/10 pairs, and the number
+Known are nothing, 5 or 20 labels a class (at most half of a class), or n/10 pairs, and the number
 of classes, but for Louvain and Leiden, which count themselves. ARI and NMI are over nodes whose
-class is known and was not given. Every fit is a line of `out/networks.jsonl`; those that are there
-are not run again (`--again METHOD …` does). Peers that are not installed are named and left out
-(leidenalg, igraph, scikit-network, graphlearning). Needs the data folder.
+class is known and was not given. Every fit is a line of `out/networks.jsonl`; a fit that is there
+is not run again. Peers that are not installed are left out with a line.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import signal
-from importlib.metadata import version
+import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import common
-import network_models
-import network_tables
-from network_methods import METHODS, Method, Setting
+import data
+import fits
+import peers
+import render
+import runner
 
 ASKED = {"com_dblp": 20, "notredame_actors_bipartite": 20}  # clusters where classes say no number
-Cell = dict[str, str]  # graph, setting, method
+SETTINGS = ("none", "5 labels", "20 labels", "pairs")
 LARGE = {  # 10 labels a class are 200 in the million
     "sbm_50000": ("none",),
     "LFR_N100000_ad5_mc50_mu0.3": ("none",),
-    "dcsbm_1000000": ("none", "10"),
+    "dcsbm_1000000": ("none", "10 labels"),
 }
+METHODS: dict[str, tuple[str, ...]] = {  # name: kinds of settings that it takes
+    "NCut": ("none",),
+    "CSP": ("labels", "pairs"),
+    "SSSC": ("labels", "pairs"),
+    **dict.fromkeys(("GFHF", "LLGC", "Poisson"), ("labels",)),
+    **dict.fromkeys(peers.OF_NETWORKS, ("none",)),
+    **dict.fromkeys(peers.LABELS_OF_NETWORKS, ("labels",)),
+}
+CROWDED = 0.9  # a cluster of a larger share is marked, where no class is as large
+MEANS = ("ari", "nmi", "seconds", "cpu_seconds", "largest", "modularity", "clusters")
 
 
-def sources(asked: argparse.Namespace) -> list[Path]:
-    """The npz files that are measured, small ones first."""
-    if asked.large:
-        return [file for name in LARGE if (file := _large(name, asked.out)) is not None]
-    if not asked.graphs:
-        folder = common.data_file("graphs")
-        files = [] if folder is None else [f for f in folder.glob("*.npz") if f.stem not in LARGE]
-    else:
-        both = (path.glob("*.npz") if path.is_dir() else [path] for path in asked.graphs)
-        files = [f for found in both for f in found]
-    return sorted(files, key=lambda f: f.stat().st_size)
+def about(path: str) -> dict[str, Any]:
+    """Size of a network and of its classes."""
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
+    W, y = data.network(Path(path)) or (None, None)
+    sizes = np.zeros(0) if y is None else np.bincount(y[y >= 0])
+    return {
+        "nodes": W.shape[0],
+        "edges": W.nnz // 2,
+        "components": connected_components(W, directed=False)[0],
+        "isolated": (np.diff(W.indptr) == 0).sum(),
+        "classes": (sizes > 0).sum(),
+        "largest": sizes.max() / sizes.sum() if len(sizes) else None,
+    }
 
 
-def _large(name: str, out: Path) -> Path | None:
-    if name not in network_models.MODELS["large"]:
-        return common.data_file(f"graphs/{name}.npz")
-    file = out / f"{name}.npz"
-    if not file.exists():
-        common.say(f"generating {name}")
-        network_models.write(file, *network_models.planted(network_models.MODELS["large"][name]))
-    return file
+def answer(method: str, W: Any, k: int, known: data.Known, seed: int) -> Any:
+    """Labels (n,) of a method."""
+    if method in peers.OF_NETWORKS:
+        return peers.OF_NETWORKS[method](W, k, seed)
+    if method in peers.LABELS_OF_NETWORKS:
+        return peers.LABELS_OF_NETWORKS[method](W, known.labels)
+    return fits.fit(fits.make(method, k, random_state=seed), W, known).labels_
 
 
-def lines(done: Path) -> list[dict[str, Any]]:
-    """Every fit until now."""
-    return [json.loads(line) for line in done.open(encoding="utf-8")] if done.exists() else []
+def one(
+    path: str, method: str, setting: str, k: int, truth: bool, seeds: list[int], limit: int
+) -> dict[str, Any]:
+    """Fits of a method to a network, a draw each; SIGPROF ends the process of a slow one."""
+    import numpy as np
+
+    W, y = data.network(Path(path)) or (None, None)
+    y = np.full(W.shape[0], -1) if y is None else y
+    setting = f"{len(y) // 10} pairs" if setting == "pairs" else setting
+    small = data.planted(data.Planted(600, 3, 8, 0.1))
+    answer(method, small[0], 3, data.draw(small[1], setting, 0), 0)  # compiles, loads
+    runs = []
+    for seed in seeds:
+        known = data.draw(y, setting, seed)
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        labels, seconds, cpu = runner.cpu_timed(partial(answer, method, W, k, known, seed))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        found = {"draw": seed, "seconds": seconds, "cpu_seconds": cpu}
+        found["peak_bytes"] = runner.own_peak_bytes() if len(seeds) == 1 else None
+        runs.append({**found, **scores(W, y, known, np.asarray(labels), truth)})
+    return {"runs": runs}
 
 
-def forget(done: Path, methods: list[str], graphs: set[str]) -> None:
-    """Drop the fits of methods to graphs, so that they are run again."""
-    kept = [f for f in lines(done) if f["method"] not in methods or f["graph"] not in graphs]
-    temporary = done.with_suffix(".tmp")
-    temporary.write_text("".join(json.dumps(f) + "\n" for f in kept), encoding="utf-8")
-    temporary.replace(done)
+def scores(W: Any, y: Any, known: data.Known, labels: Any, truth: bool) -> dict[str, Any]:
+    """Sizes and modularity over all nodes; ARI and NMI where the class is known and not given."""
+    import numpy as np
+    from sklearn.metrics import normalized_mutual_info_score
 
-
-def left(done: Path, cells: list[Cell], draws: int) -> list[tuple[Cell, list[int]]]:
-    """Cells with the draws that are not done; one that was too slow or failed stays so."""
-    found = []
-    for cell in cells:
-        known = [f for f in lines(done) if cell.items() <= f.items()]
-        todo = sorted(set(range(draws)) - {f.get("draw") for f in known})
-        if todo and not any("error" in f for f in known):
-            found.append((cell, todo))
+    sizes = np.sort(np.bincount(labels[labels >= 0]))[::-1]
+    found = {"clusters": (sizes > 0).sum(), "largest": sizes[0] / len(labels)}
+    found["modularity"] = modularity(W, labels)
+    if truth:
+        asked = y >= 0 if known.labels is None else (y >= 0) & (known.labels < 0)
+        found["ari"] = fits.ari(y[asked], labels[asked])
+        found["nmi"] = normalized_mutual_info_score(y[asked], labels[asked])
     return found
 
 
-def run(
-    file: Path, classes: int, setting: Setting, methods: list[Method], asked: argparse.Namespace
-) -> None:
-    """Methods one after the other in one process, or in one each where memory is asked.
+def modularity(W: Any, labels: Any) -> float:
+    """Σ_c (w_c / 2m - (d_c / 2m)²), w_c twice the weight inside c, d_c its degrees."""
+    import numpy as np
 
-    A process that fails or is late ends with its method; the next one goes on with the rest.
-    """
-    done = asked.out / "networks.jsonl"
-    base = {"graph": file.stem, "setting": str(setting)}
-    cells = [{**base, "method": m.name} for m in methods if setting.kind in m.told]
-    k, truth = ASKED.get(file.stem, classes), classes > 0 and file.stem not in ASKED
-    while todo := left(done, cells, asked.draws):
-        now = todo[:1] if asked.large else todo
-        common.say(f"{file.stem}, {setting}: {', '.join(cell['method'] for cell, _ in now)}")
-        try:
-            common.call(
-                "network_fits:fits", path=file, cells=now, k=k, truth=truth, limit=asked.limit,
-                out=done,
-            )  # fmt: skip
-        except common.ChildError as error:
-            late = f"exit code {-signal.SIGPROF}\n" in f"{error}\n"
-            why = f"> {asked.limit} CPU s" if late else str(error).splitlines()[-1]
-            failed = left(done, cells, asked.draws)[0][0]
-            common.say(f"{failed['method']}: {why}")
-            with done.open("a", encoding="utf-8") as target:
-                target.write(json.dumps({**failed, "error": why}) + "\n")
+    own = np.where(labels < 0, labels.max() + 1 + np.arange(len(labels)), labels)
+    degrees = np.asarray(W.sum(axis=1, dtype=float)).ravel()
+    row = np.repeat(own, np.diff(W.indptr))
+    inside = W.data[row == own[W.indices]].sum(dtype=float)
+    return float(inside / degrees.sum() - ((np.bincount(own, degrees) / degrees.sum()) ** 2).sum())
+
+
+# ---------------------------------------------------------------- files, runs, tables
+
+
+def generate(path: str) -> dict[str, Any]:
+    """A generated network of `data.LARGE`, as an npz of the form of the data folder's."""
+    import numpy as np
+
+    W, y = data.planted(data.LARGE[Path(path).stem])
+    parts = {name: getattr(W, name) for name in ("data", "indices", "indptr")}
+    np.savez_compressed(path, **parts, shape=np.array(W.shape), y=y)
+    return {}
+
+
+def sources(args: argparse.Namespace) -> list[Path]:
+    """The npz files that are measured, small ones first."""
+    files = [Path(one) for one in args.files_]
+    if args.large:
+        for name in LARGE:
+            file = args.out / f"{name}.npz"
+            if name in data.LARGE and not file.exists():
+                runner.call("networks:generate", path=file)
+            found = file if name in data.LARGE else runner.data_file(f"graphs/{name}.npz")
+            files += [found] if found else []
+    elif not files:
+        folder = runner.data_file("graphs")
+        files = [] if folder is None else [f for f in folder.glob("*.npz") if f.stem not in LARGE]
+    files.sort(key=lambda f: f.stat().st_size)
+    return [f for f in files if not args.only or f.stem in args.only]
+
+
+def run(file: Path, facts: dict[str, Any], args: argparse.Namespace, kept: runner.Kept) -> None:
+    """What is not done yet of a network; a method that fails or is late has no more draws."""
+    sure = facts["classes"] > 0 and file.stem not in ASKED
+    settings = LARGE[file.stem] if args.large else SETTINGS if sure else ("none",)
+    for setting in settings:
+        kind = setting.split()[-1]
+        for method in peers.installed(args.methods or METHODS):
+            cell = {"graph": file.stem, "setting": setting, "method": method}
+            done = kept.find(**cell)
+            seeds = sorted(set(range(args.draws)) - {run.get("draw") for run in done})
+            if kind not in METHODS[method] or not seeds or any("error" in run for run in done):
+                continue
+            runner.say(", ".join(cell.values()))
+            k = ASKED.get(file.stem, facts["classes"])
+            task = {"path": file, "method": method, "setting": setting, "k": k, "truth": sure}
+            try:
+                found = runner.call("networks:one", **task, seeds=seeds, limit=args.limit)
+                for each in found["runs"]:
+                    kept.add({**cell, **each})
+            except runner.ChildError as error:
+                late = f"exit code {-signal.SIGPROF}\n" in f"{error}\n"
+                why = f"> {args.limit} CPU s" if late else str(error).splitlines()[-1]
+                kept.add({**cell, "error": why})
+
+
+def mean(runs: list[dict[str, Any]], facts: dict[str, Any]) -> dict[str, Any]:
+    """Means over the draws that were done; where none was, the error."""
+    done = [one for one in runs if "error" not in one]
+    if not done:
+        return {"error": runs[0]["error"]}
+    found: dict[str, Any] = {
+        key: statistics.fmean(one[key] for one in done) for key in MEANS if key in done[0]
+    }
+    peaks = [one["peak_bytes"] for one in done if one["peak_bytes"] is not None]
+    crowded = found["largest"] > CROWDED >= (facts["largest"] or 0)
+    found |= {"draws": len(done), "peak_bytes": max(peaks, default=None), "crowded": crowded}
+    return found
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("graphs", nargs="*", type=Path, help="npz files or folders of them")
-    parser.add_argument("--only", nargs="+", help="names of graphs")
-    parser.add_argument("--methods", nargs="+", choices=[m.name for m in METHODS])
-    parser.add_argument("--settings", nargs="+", default=["none", "5", "20", "pairs"])
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--limit", type=int, default=600, help="CPU seconds of a fit")
-    parser.add_argument("--again", nargs="+", default=[], help="methods to be run again")
-    parser.add_argument("--large", action="store_true")
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    files = [f for f in sources(asked) if not asked.only or f.stem in asked.only]
-    missing = {m.name for m in METHODS if importlib.util.find_spec(m.package) is None}
-    if missing:
-        print(f"not installed, left out: {', '.join(sorted(missing))}")
-    methods = [m for m in METHODS if m.name not in missing]
-    chosen = [m for m in methods if not asked.methods or m.name in asked.methods]
-    if asked.again:
-        forget(asked.out / "networks.jsonl", asked.again, {f.stem for f in files})
-    about = {f.stem: common.call("network_fits:about", path=f) for f in files}
+    lists: dict[str, Any] = {"files_": [], "only": [], "methods": []}
+    args = runner.options(__doc__, draws=5, limit=600, large=False, **lists)
+    files = sources(args)
+    facts = {f.stem: runner.call("networks:about", path=f) for f in files}
+    kept = runner.Kept(args.out / "networks.jsonl")
     for file in files:
-        classes = about[file.stem]["classes"]
-        for spelled in LARGE[file.stem] if asked.large else asked.settings:
-            setting = Setting.parse(spelled)
-            if setting.kind != "none" and (classes == 0 or file.stem in ASKED):
-                continue
-            run(file, classes, setting, chosen, asked)
-    fits = [f for f in lines(asked.out / "networks.jsonl") if f["graph"] in about]
-    found = network_tables.means(fits)
-    name = "networks_large" if asked.large else "networks"
-    peers = {m.package: version(m.distribution) for m in methods if not m.ours}
-    common.write_json(asked.out, name, {"networks": about, "peers": peers, "fits": fits})
-    network_tables.show(found, about, methods)
-    common.record(name, {"peers": peers, **network_tables.figures(found, about)})
+        run(file, facts[file.stem], args, kept)
+    cells: dict[str, Any] = {}
+    for name, size in facts.items():
+        for setting in dict.fromkeys(one["setting"] for one in kept.find(graph=name)):
+            by = dict.fromkeys(one["method"] for one in kept.find(graph=name, setting=setting))
+            cells.setdefault(setting, {})[name] = {
+                m: mean(kept.find(graph=name, setting=setting, method=m), size) for m in by
+            }
+    render.records("Networks", facts)
+    for setting, by in cells.items():
+        for key in ("ari", "seconds", "largest", "modularity"):
+            rows = {
+                name: {m: one.get(key, one.get("error")) for m, one in methods.items()}
+                for name, methods in by.items()
+            }
+            render.records(f"{setting}: {key}", rows)
+    draws = max((one["draws"] for by in cells.values() for ms in by.values()
+                 for one in ms.values() if "draws" in one), default=0)  # fmt: skip
+    name = "networks_large" if args.large else "networks"
+    runner.record(name, {"networks": facts, "settings": cells, "draws": draws})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How long a person at the page waits: strokes on a picture, answers on a map, in Chromium.
 
     .venv-ui/bin/python bench/page_speed.py [--picture 1000] [--nodes 1000000]
+    .venv-ui/bin/python bench/page_speed.py --draw      the pictures in docs/start, nothing measured
 
 In the environment of `make test-ui`. Seconds are the browser's own: from the pointer's release to
 the frame that shows the changed picture. A node's answers are the truth. Memory is the peak of the
@@ -10,7 +11,6 @@ process that fits and serves.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -23,7 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import common
+import data
+import render
+import runner
 
 K, D, TIMES, WAIT = 10, 8, 5, 240_000
 # When the pointer was released, and when the picture that changed after it was drawn.
@@ -35,6 +37,16 @@ WATCH = """name => {
     source.properties.data.change.connect(() => requestAnimationFrame(() =>
         requestAnimationFrame(() => { waited.shown = performance.now(); })));
 }"""
+STROKES = (  # round the pagoda, in shares of the photograph
+    [(0.5, 0.12), (0.75, 0.2), (0.93, 0.1)], [(0.6, 0.88), (0.8, 0.8), (0.95, 0.9)],
+    [(0.56, 0.68), (0.7, 0.7), (0.78, 0.7)], [(0.02, 0.75), (0.06, 0.85), (0.22, 0.96)],
+    [(0.02, 0.55), (0.09, 0.6)],
+)  # fmt: skip
+LASSOS = (
+    ([(0.74, 0.24), (0.83, 0.24), (0.84, 0.33), (0.75, 0.36)], "6"),
+    ([(0.47, 0.84), (0.55, 0.86), (0.53, 0.93), (0.46, 0.92)], "4"),
+    ([(0.84, 0.52), (0.92, 0.5), (0.94, 0.6), (0.86, 0.62)], ""),
+)
 SHOWN = "() => waited.shown > waited.released"
 PLACE = """([name, x, y]) => {
     const all = [...Bokeh.documents[0]._all_models.values()];
@@ -65,7 +77,7 @@ def serve(method: str, n: int, folder: Path, threads: int) -> None:
 
     warnings.simplefilter("ignore")
     X, y = truth(n)
-    given = common.labels_per_class(y, 10, np.random.default_rng(1))
+    given = data.labels_per_class(y, 10, np.random.default_rng(1))
     options: dict[str, Any] = {"n_clusters": K} if method == "CSP" else {}
     est = getattr(ml, method)(random_state=0, n_jobs=threads, **options).fit(X, given)
     np.save(folder / "where.npy", flat(est))
@@ -160,12 +172,8 @@ def strokes(browser: Any, side: int, folder: Path) -> dict[str, Any]:
 
         stroke("first colour", (0.32, 0.27), (0.31, 0.5), (0.33, 0.7))
         press(tab, "class 2")
-        stroke("first cut", (0.5, 0.12), (0.75, 0.2), (0.93, 0.1))
-        for way in (
-            [(0.6, 0.88), (0.8, 0.8), (0.95, 0.9)], [(0.56, 0.68), (0.7, 0.7), (0.78, 0.7)],
-            [(0.02, 0.75), (0.06, 0.85), (0.22, 0.96)], [(0.02, 0.55), (0.09, 0.6)],
-            [(0.6, 0.5), (0.62, 0.45)],
-        ):  # fmt: skip
+        stroke("first cut", *STROKES[0])
+        for way in (*STROKES[1:], [(0.6, 0.5), (0.62, 0.45)]):
             stroke("stroke", *way)
         press(tab, "+ class")
         press(tab, "class 3")
@@ -216,36 +224,106 @@ def answers(browser: Any, method: str, n: int, folder: Path, threads: int) -> di
         return waits.figures()
 
 
+# ---------------------------------------------------------------- pictures in docs/start
+
+
+def bent_clusters(n: int) -> Any:
+    """Points (n, 2) in nine clusters, some long, some bent."""
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    group = rng.integers(0, 9, n)
+    angle = group * np.pi / 4
+    along, across = rng.normal(size=(2, n))
+    x, y = along * (0.6 + 0.15 * (group % 3)), 0.45 * across + 0.25 * along**2 * (group % 2)
+    c, s = np.cos(angle + 1.1), np.sin(angle + 1.1)
+    centre = np.column_stack([np.cos(angle), 0.8 * np.sin(angle)]) * 6.0
+    centre[group == 8] = 0
+    return (np.column_stack([x * c - y * s, x * s + y * c]) + centre).astype(np.float32)
+
+
+def draw(browser: Any, folder: Path) -> None:
+    """The pages of a picture and of a map, with some answers, as docs/start shows them."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    def along(tab: Any, where: list[tuple[float, float]]) -> None:  # in shares of the figure
+        box = tab.locator("canvas").first.bounding_box()
+        at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in where]
+        tab.mouse.move(*at[0])
+        tab.mouse.down()
+        for one in at[1:]:
+            tab.mouse.move(*one, steps=12)
+        tab.mouse.up()
+
+    def picture(tab: Any) -> None:
+        along(tab, [(0.32, 0.27), (0.31, 0.5), (0.33, 0.7)])
+        says(tab, "not cut yet")
+        press(tab, "class 2")
+        for count, way in enumerate(STROKES):
+            along(tab, way)
+            tab.get_by_text("pixels painted").nth(count).wait_for()
+
+    def answered(tab: Any) -> None:
+        for way, name in LASSOS:
+            along(tab, way)
+            says(tab, "nodes chosen")
+            if name:
+                tab.get_by_role("textbox").first.fill(name)
+                press(tab, "label")
+                says(tab, f"class {name}; ")
+
+    Image.fromarray(load_sample_image("china.jpg")).save(folder / "photo.png")
+    np.save(folder / "data.npy", bent_clusters(300_000))
+    for name, shown, given, act in (
+        ("page-picture", "picture", ["photo.png"], picture),
+        ("page-map", "map", ["data.npy", "-k", "9", "--threads", "2"], answered),
+    ):
+        command = ["-m", "mustlink_io", "ui", folder / given[0], *given[1:], "--no-open", "--quiet"]
+        with page(browser, command, shown) as waits:
+            waits.tab.set_viewport_size({"width": 1180, "height": 745})
+            waits.tab.wait_for_timeout(2000)
+            act(waits.tab)
+            waits.tab.wait_for_timeout(1000)
+            seen = Image.open(io.BytesIO(waits.tab.screenshot())).convert("RGB")
+            seen.save(runner.ROOT / "docs" / "start" / f"{name}.webp", quality=82, method=6)
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--serve"]:
         serve(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]))
         return 0
     from playwright.sync_api import sync_playwright
 
-    parser = common.parser(__doc__ or "")
-    parser.add_argument("--picture", type=int, default=1000, help="side in pixels; 0 for none")
-    parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--methods", nargs="*", default=["CSP", "Poisson"])
-    parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
+    methods = ["CSP", "Poisson"]
+    args = runner.options(
+        __doc__, picture=1000, nodes=1_000_000, methods=methods, threads=2, draw=False
+    )
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        if given.picture:
-            figures["picture"] = strokes(browser, given.picture, Path(folder))
-        for method in given.methods:
-            figures[method] = answers(browser, method, given.nodes, Path(folder), given.threads)
+        if args.draw:
+            draw(browser, Path(folder))
+            return 0
+        if args.picture:
+            figures["picture"] = strokes(browser, args.picture, Path(folder))
+        for method in args.methods:
+            figures[method] = answers(browser, method, args.nodes, Path(folder), args.threads)
         browser.close()
-    rows = [
-        [where, kind, median(each), max(each), median(found["cpu_seconds"][kind]), len(each)]
+    rows = {
+        f"{where}, {kind}": {
+            "median": median(each), "longest": max(each), "times": len(each),
+            "server's CPU": median(found["cpu_seconds"][kind]),
+        }
         for where, found in figures.items() for kind, each in found["seconds"].items()
-    ]  # fmt: skip
-    heads = ["page", "what", "median", "longest", "server's CPU", "times"]
-    common.table("Seconds until it shows", heads, rows)
-    common.say(json.dumps({name: round(found["peak_gb"], 2) for name, found in figures.items()}))
-    common.record("page_speed", {"pixels": given.picture**2, "nodes": given.nodes, **figures})
+    }  # fmt: skip
+    render.records("Seconds until it shows", rows)
+    runner.record("page_speed", {"pixels": args.picture**2, "nodes": args.nodes, **figures})
     return 0
 
 

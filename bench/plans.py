@@ -16,8 +16,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import common
-from common import _result, child, machine, record, say, table, write_json
+import runner
+from data import labels_per_class, write_points
+from render import table
+from runner import child, machine, record, result, say, write_json
 
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # data, verb, options
     "blobs": ("blobs", "cluster", ("-m", "ncut", "-k", "10")),
@@ -53,8 +55,6 @@ def write(path: str, kind: str, n: int) -> dict[str, Any]:
     y, d = rng.integers(10, size=n), {"wide": 128, "low": 3}.get(kind, 16)
     content: dict[str, Any] = {}
     if kind == "sheets":
-        from million import write_points
-
         write_points(path, n, 0, d)
         with h5py.File(path) as file:
             y = file["labels"][()]
@@ -85,7 +85,7 @@ def write(path: str, kind: str, n: int) -> dict[str, Any]:
             file["graph"].attrs["shape"] = (y.size, y.size)
         if "labels" not in file:
             file["labels"] = y
-        file["known"] = common.labels_per_class(y, 10, rng)
+        file["known"] = labels_per_class(y, 10, rng)
     return {"n": int(y.size)}
 
 
@@ -94,45 +94,45 @@ def rows_of(W: Any) -> dict[str, Any]:
     return {f"graph/{part}": getattr(W, part) for part in ("data", "indices", "indptr")}
 
 
-def words(given: Any, kind: str) -> tuple[Path, str, list[str]]:
+def words(args: Any, kind: str) -> tuple[Path, str, list[str]]:
     """The file, the verb and the options of a kind; the file is written where there is none."""
     data, verb, options = KINDS[kind]
-    path = given.out / f"plans-{data}-{given.n}.h5"
+    path = args.out / f"plans-{data}-{args.n}.h5"
     if not path.exists():
         say(f"writing {path.name}")
-        common.call("plans:write", path=path, kind=data, n=given.n)
+        runner.call("plans:write", path=path, kind=data, n=args.n)
     found = [f"{path}:/known" if word == "LABELS" else word for word in options]
     if "LEAST" in found:
-        free = plan(given, path, verb, found[:-2])
+        free = plan(args, path, verb, found[:-2])
         found[-1] = f"{free['least_memory']}B"
-    return path, verb, found + (["--threads", "1"] if given.cpu else [])
+    return path, verb, found + (["--threads", "1"] if args.cpu else [])
 
 
-def shell(given: Any, *line: Any) -> common.Child:
+def shell(args: Any, *line: Any) -> runner.Child:
     """The program in a child, by the clock of the CPU where that is asked for."""
-    start = ["-c", BUSY] if given.cpu else ["-m", "mustlink_io"]
+    start = ["-c", BUSY] if args.cpu else ["-m", "mustlink_io"]
     return child([*start, *map(str, line)])
 
 
-def plan(given: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
+def plan(args: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
     """What is planned."""
     if "--threads" in options:
         options = options[:-2]
-    return _result(shell(given, "plan", path, "--for", verb, *options, "--json"), "plan")
+    return result(shell(args, "plan", path, "--for", verb, *options, "--json"), "plan")
 
 
-def taken(given: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
+def taken(args: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
     """What a run takes."""
-    line = (verb, path, *options, "-o", given.out / "plans.h5", "--fresh", "--quiet", "--json")
-    done = shell(given, *line)
-    return {**_result(done, verb), "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
+    line = (verb, path, *options, "-o", args.out / "plans.h5", "--fresh", "--quiet", "--json")
+    done = shell(args, *line)
+    return {**result(done, verb), "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
 
 
-def compared(given: Any, kind: str) -> dict[str, Any]:
+def compared(args: Any, kind: str) -> dict[str, Any]:
     """Seconds and peaks of one kind, planned and taken, in all and by stages."""
-    path, verb, options = words(given, kind)
-    taken(given, path, verb, options)
-    told, found = plan(given, path, verb, options), taken(given, path, verb, options)
+    path, verb, options = words(args, kind)
+    taken(args, path, verb, options)
+    told, found = plan(args, path, verb, options), taken(args, path, verb, options)
     stages: dict[str, list[float | None]] = {}
     for at, stage_list in enumerate((told["stages"], found["stages"])):
         for one in stage_list:  # a stage may run more than once
@@ -144,7 +144,7 @@ def compared(given: Any, kind: str) -> dict[str, Any]:
     return {
         "planned_seconds": told["seconds"],
         "seconds": sum(one["seconds"] for one in found["stages"])
-        if given.cpu
+        if args.cpu
         else found["wall_seconds"],
         "planned_peak_gb": told["peak_bytes"] / 1e9,
         "peak_gb": found["rss_bytes"] / 1e9,
@@ -153,36 +153,36 @@ def compared(given: Any, kind: str) -> dict[str, Any]:
     }
 
 
-def tight(given: Any, kind: str) -> dict[str, Any]:
+def tight(args: Any, kind: str) -> dict[str, Any]:
     """Whether a kind runs with the least memory that is named, and is refused with less."""
-    path, verb, options = words(given, kind)
+    path, verb, options = words(args, kind)
     options = options[: options.index("--memory")] if "--memory" in options else options
-    least = plan(given, path, verb, options)["least_memory"]
-    found = taken(given, path, verb, [*options, "--memory", f"{least}B"])
-    less = (verb, path, *options, "--memory", f"{int(LESS * least)}B", "-o", given.out / "less.h5")
+    least = plan(args, path, verb, options)["least_memory"]
+    found = taken(args, path, verb, [*options, "--memory", f"{least}B"])
+    less = (verb, path, *options, "--memory", f"{int(LESS * least)}B", "-o", args.out / "less.h5")
     return {
         "least_gb": least / 1e9,
         "peak_gb": found["rss_bytes"] / 1e9,
         "within": found["rss_bytes"] <= least,
-        "less_is_refused": shell(given, *less, "--quiet").code == 2,
+        "less_is_refused": shell(args, *less, "--quiet").code == 2,
         "home": "disk" if found["method"].endswith("on disk") else "memory",
     }
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
+    parser = runner.parser(__doc__)
     parser.add_argument("-n", type=int, default=10**5)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--least", action="store_true")
     parser.add_argument("--cpu", action="store_true")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     figures: dict[str, Any] = {}
-    for kind in given.kinds:
-        say(f"{kind}, {given.n:,} rows")
-        figures[kind] = (tight if given.least else compared)(given, kind)
+    for kind in args.kinds:
+        say(f"{kind}, {args.n:,} rows")
+        figures[kind] = (tight if args.least else compared)(args, kind)
         say(json.dumps(figures[kind]))
-    if given.least:
+    if args.least:
         heads = ["kind", "least GB", "peak GB", "within", "2 % less is refused", "home"]
         table("The least memory", heads, [(kind, *one.values()) for kind, one in figures.items()])
     else:
@@ -199,16 +199,16 @@ def main() -> None:
             )
             for kind, one in figures.items()
         ]
-        table(f"Plans and what was taken, {given.n:,} rows", heads, rows)
+        table(f"Plans and what was taken, {args.n:,} rows", heads, rows)
         by_stage = [
             (kind, name, planned, found, planned / found if planned and found else None)
             for kind, one in figures.items()
             for name, (planned, found) in one["stages"].items()
         ]
         table("By stages", ["kind", "stage", "plan s", "took s", "plan / took"], by_stage)
-    name = "plans_least" if given.least else "plans"
-    write_json(given.out, f"{name}-{given.n}", {"machine": machine(), "figures": figures})
-    record(name, {str(given.n): figures})
+    name = "plans_least" if args.least else "plans"
+    write_json(args.out, f"{name}-{args.n}", {"machine": machine(), "figures": figures})
+    record(name, {str(args.n): figures})
 
 
 if __name__ == "__main__":

@@ -4,61 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import common
+import runner
 
 SHOWN = ("random", "auto", "graphlearning unc_sampling")
 _ACROSS = 4  # panels of a row
-
-
-class Plot(NamedTuple):
-    """What a plot is drawn of, and how."""
-
-    entry: str
-    drawn: Callable[[dict[str, Any]], Any]
-
-
-def growth(figures: dict[str, Any]) -> Any:
-    """Seconds by stage and peak memory by number of points."""
-    nan = float("nan")
-    stages = {
-        name: [nan if value is None else value for value in values]
-        for name, values in figures["seconds"].items()
-    }
-    peak = {"whole process": figures["peak_bytes"]}
-    return scaling(figures["nodes"], stages, peak)
-
-
-def scaling(
-    nodes: list[float],
-    seconds: dict[str, list[float]],
-    peak_bytes: dict[str, list[float]] | None = None,
-) -> Any:
-    """Draw seconds, and peak memory if given, against the number of nodes on log scales.
-
-    Every entry of a mapping is one line, as long as `nodes`; NaN leaves a gap.
-    """
-    import numpy as np
-
-    from mustlink_io.pictures.images import COLOURS, new_figure, style
-
-    panels: list[tuple[str, dict[str, list[float]], float]] = [("seconds", seconds, 1.0)]
-    if peak_bytes is not None:
-        panels.append(("peak memory, GB", peak_bytes, 1e-9))
-    figure = new_figure(6 * len(panels), 4.2)
-    with style():
-        for at, (title, lines, unit) in enumerate(panels, start=1):
-            axes = figure.add_subplot(1, len(panels), at)
-            for place, (name, values) in enumerate(lines.items()):
-                colour = COLOURS[place % len(COLOURS)]
-                axes.loglog(nodes, np.asarray(values) * unit, "o-", color=colour, label=name)
-            axes.set(xlabel="nodes", ylabel=title)
-            axes.grid(which="both")
-            axes.legend()
-    return figure
 
 
 def asked(figures: dict[str, Any]) -> Any:
@@ -90,20 +42,16 @@ def asked(figures: dict[str, Any]) -> Any:
     return figure
 
 
-DOCS = common.ROOT / "docs"
-PLOTS = {
-    DOCS / "growth.png": Plot("million_growth", growth),
-    DOCS / "start" / "asking.png": Plot("asked_labels_poisson", asked),
-}
+DOCS = runner.ROOT / "docs"
+PLOTS = {DOCS / "start" / "asking.png": ("asked_labels_poisson", asked)}  # entry, and how
 
 
 def stale(results: dict[str, Any]) -> list[Path]:
     """Plots that are not as measured."""
-    wanted = {path: results.get(plot.entry) for path, plot in PLOTS.items()}
     return [
         path
-        for path, entry in wanted.items()
-        if _carried(path) != (digest(entry["figures"]) if entry else "")
+        for path, (entry, _) in PLOTS.items()
+        if _carried(path) != digest(results[entry]["figures"])
     ]
 
 
@@ -128,9 +76,9 @@ def draw(path: Path, results: dict[str, Any]) -> None:
 
     from mustlink_io import pictures
 
-    plot = PLOTS[path]
-    figures = results[plot.entry]["figures"]
-    pictures.save(plot.drawn(figures), path)
+    entry, drawn = PLOTS[path]
+    figures = results[entry]["figures"]
+    pictures.save(drawn(figures), path)
     told = PngInfo()
     told.add_text("figures", digest(figures))
     with Image.open(path) as picture:

@@ -9,14 +9,15 @@ the CPU seconds of the rank that takes longest: a run on cores that nobody else 
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from common import BENCH, SOURCES, command, machine, parser, record, say, table, write_json
+import data
+import render
+from runner import BENCH, SOURCES, options, record, say
 
 _RANKS = (1, 2, 4)
 _K = 10
@@ -59,20 +60,10 @@ def summary(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    made = parser(__doc__ or "")
-    made.add_argument("--graph", type=Path, help="instead of the graph of points")
-    made.add_argument("--runs", type=int, default=3, help="of which the best is told")
-    given: argparse.Namespace = made.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    graph = given.graph
-    if graph is None:
-        from memory import points
-
-        graph = given.out / "sheets-1000000x32-graph.h5"
-        if not graph.exists():
-            command("graph", points(given.out, 1_000_000, 32), "-o", graph)
+    args = options(__doc__, n=1_000_000, graph=None, runs=3)
+    graph = Path(args.graph) if args.graph else data.graph_of(data.sheets(args.out, args.n))
     best: dict[int, dict[str, Any]] = {}
-    for number in range(given.runs):
+    for number in range(args.runs):
         for ranks in _RANKS:  # in turn: a busy machine is busy for all
             one = summary(measured(graph, ranks))
             say(f"run {number + 1}, {ranks} ranks: {one['seconds']:.1f} s, {one['critical']:.1f} s")
@@ -81,27 +72,15 @@ def main() -> None:
             for part in ("seconds", "critical"):
                 if one[part] < seen[part]:
                     seen |= {part: one[part], "stages": one["stages"]}
-    rows, heads = [], ["ranks", "s", "critical s", "times", "GB", "share", "halo"]
-    heads += ["messages a step", "model", "bytes a step", "model"]
-    for ranks, one in best.items():
-        (calls, size), (calls_model, size_model) = one["step"]["counted"], one["step"]["model"]
-        rows.append(
-            [
-                ranks,
-                f"{one['seconds']:.1f}",
-                f"{one['critical']:.1f}",
-                f"{best[1]['critical'] / one['critical']:.2f}",
-                f"{one['peak_gb']:.2f}",
-                f"{one['peak_gb'] / best[1]['peak_gb']:.2f}",
-                f"{one['halo_share']:.3f}",
-                f"{calls:.1f}",
-                calls_model,
-                f"{size:,.0f}",
-                f"{size_model:,}",
-            ]
-        )
-    table("Ranks of one thread", heads, rows)
-    write_json(given.out, "ranks", {"machine": machine(), "runs": best})
+    rows = {
+        f"{ranks} ranks": {
+            **{key: one[key] for key in ("seconds", "critical", "peak_gb", "halo_share")},
+            "messages and bytes a step": one["step"]["counted"],
+            "by the model": one["step"]["model"],
+        }
+        for ranks, one in best.items()
+    }
+    render.records("Ranks of one thread", rows, list(rows["1 ranks"]))
     figures = {
         str(ranks): {k: v for k, v in one.items() if k != "values"} for ranks, one in best.items()
     }

@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import common
+import data
+import render
+import runner
 import same
-from million import SHEETS
-from on_disk import _LEAST, _NODE, _STEP
+from memory import LEAST, NODE, STEP
 
 DIMENSION, PAIRS, RANKS_SHARE = 24, 1_000, 0.3
 SLOWER, HIGHER = 1.05, 1.02
@@ -64,58 +65,38 @@ def digest(path: str, what: str) -> dict[str, Any]:
     return {"digest": found.hexdigest()}
 
 
-# ---------------------------------------------------------------- data
-
-
-def points(out: Path, n: int) -> Path:
-    """Points on ten sheets, written unless they are there."""
-    path = out / f"sheets-{n}x{DIMENSION}.h5"
-    if not path.exists():
-        common.say(f"writing {n:,} points")
-        common.call("million:write_points", path=path, n=n, seed=0, dimension=DIMENSION)
-    return path
-
-
-def graph(out: Path, n: int) -> Path:
-    """Their graph, made unless it is there: by this version, for both."""
-    source = points(out, n)
-    path = source.with_name(f"{source.stem}-graph.h5")
-    if not path.exists():
-        common.say(f"graph of {n:,} points")
-        common.command("graph", f"{source}:/points", "-o", path)
-    return path
+# ---------------------------------------------------------------- jobs
 
 
 def write_pairs(source: str, target: str) -> dict[str, Any]:
     """Random pairs of the points, told by their sheets merged in pairs."""
-    import h5py
     import numpy as np
 
-    with h5py.File(source) as file:
-        truth = file["labels"][()] // 2
-    common.write_pairs(Path(target), *common.random_pairs(truth, PAIRS, np.random.default_rng(0)))
+    truth = data.labels(source) // 2
+    data.write_pairs(Path(target), *data.random_pairs(truth, PAIRS, np.random.default_rng(0)))
     return {}
 
 
 def jobs(out: Path, only: list[str], n: int, disk_n: int, memory: int | None) -> Iterator[Job]:
     """What is asked for, its files made."""
-    cut = ("-k", str(SHEETS), "-m", "ncut", "--fresh")
+    cut = ("-k", str(data.SHEETS), "-m", "ncut", "--fresh")
     if "file" in only:
-        yield Job("file", ("cluster", f"{points(out, n)}:/points", *cut))
+        yield Job("file", ("cluster", f"{data.sheets(out, n, DIMENSION)}:/points", *cut))
     if "disk" in only:
-        given = memory or (_LEAST + _NODE * disk_n) // _STEP * _STEP
-        source = f"{points(out, disk_n)}:/points"
+        given = memory or (LEAST + NODE * disk_n) // STEP * STEP
+        source = f"{data.sheets(out, disk_n, DIMENSION)}:/points"
         yield Job("disk", ("cluster", source, *cut, "--memory", f"{given}B"))
     if "srcp" in only:
-        made, pairs = graph(out, n), out / f"ratios-{n}-pairs.csv"
-        common.call("ratios:write_pairs", source=points(out, n), target=pairs)
-        told = ("-k", str(SHEETS // 2), "-m", "srcp", "--constraints", str(pairs), "--fresh")
+        points, pairs = data.sheets(out, n, DIMENSION), out / f"ratios-{n}-pairs.csv"
+        made = data.graph_of(points)
+        runner.call("ratios:write_pairs", source=points, target=pairs)
+        told = ("-k", str(data.SHEETS // 2), "-m", "srcp", "--constraints", str(pairs), "--fresh")
         yield Job("srcp", ("cluster", str(made), *told))
     if "ranks" in only:
-        made = graph(out, round(RANKS_SHARE * n))
+        made = data.graph_of(data.sheets(out, round(RANKS_SHARE * n), DIMENSION))
         yield Job("ranks", ("cluster", str(made), *cut[:-1], "--ranks", "2"))
     if "workers" in only:
-        source = f"{points(out, n)}:/points"
+        source = f"{data.sheets(out, n, DIMENSION)}:/points"
         yield Job("workers", ("graph", source, "--workers", "2"), "graph")
 
 
@@ -129,10 +110,10 @@ def run(job: Job, one: same.Version, out: Path) -> dict[str, Any]:
     shutil.rmtree(out / "ratios.h5.work", ignore_errors=True)
     words = ["-m", "mustlink_io", *job.words, "-o", str(target), "--quiet", "--json"]
     sources = [one.folder / root for root in ("engine", "io")]
-    done = common.child(words, python=one.python, sources=sources)
+    done = runner.child(words, python=one.python, sources=sources)
     if done.code != 0:
-        raise common.ChildError(f"{one.name}, {job.name}: {done.stderr.strip()[-500:]}")
-    told = common.call("ratios:digest", path=target, what=job.what)
+        raise runner.ChildError(f"{one.name}, {job.name}: {done.stderr.strip()[-500:]}")
+    told = runner.call("ratios:digest", path=target, what=job.what)
     return {
         "seconds": done.seconds,
         "cpu_seconds": done.cpu_seconds,
@@ -147,7 +128,7 @@ def in_turn(job: Job, versions: list[same.Version], out: Path, count: int) -> di
     runs: list[list[dict[str, Any]]] = [[], []]
     for turn in range(count + 1):
         for one, found in zip(versions, runs, strict=True):
-            common.say(f"{job.name}, {one.name}, {f'run {turn}' if turn else 'to compile'}")
+            runner.say(f"{job.name}, {one.name}, {f'run {turn}' if turn else 'to compile'}")
             made = run(job, one, out)
             if turn:
                 found.append(made)
@@ -191,9 +172,9 @@ def is_worse(found: dict[str, Any]) -> bool:
 
 
 def main() -> int:
-    parser = common.parser(__doc__ or "")
+    parser = runner.parser(__doc__ or "")
     parser.add_argument("old", help="a commit, or a folder with engine/ and io/")
-    parser.add_argument("new", nargs="?", default=str(common.ROOT))
+    parser.add_argument("new", nargs="?", default=str(runner.ROOT))
     parser.add_argument("--python", type=Path, help="interpreter for both versions")
     parser.add_argument("--ranks-python", type=Path, default=same.SCALE, help="one with MPI")
     parser.add_argument("--only", nargs="+", choices=NAMES, default=list(NAMES))
@@ -217,11 +198,11 @@ def main() -> int:
     for job in jobs(out, asked, args.n, args.disk_n or args.n, args.memory):
         by = with_mpi if job.name == "ranks" else versions
         figures[job.name] = in_turn(job, by, out, args.runs)
-        common.write_json(out, "ratios", figures)
+        runner.write_json(out, "ratios", figures)
     heads = ["job", "old s", "new s", "ratio", "old CPU s", "new CPU s", "ratio", "old GB"]
     heads += ["new GB", "ratio", "same answer", "graph in"]
     title = " and ".join(f"{one.commit[:7]}{'' if one.clean else '-changed'}" for one in versions)
-    common.table(
+    render.table(
         f"{title}, {args.n:,} points, medians of {args.runs}, {os.cpu_count()} cores",
         heads,
         [row(name, found) for name, found in figures.items()],
@@ -230,7 +211,7 @@ def main() -> int:
         name: {key: value for key, value in found.items() if key not in ("old", "new")}
         for name, found in figures.items()
     }
-    common.record("ratios", {"old": versions[0].commit[:7], "n": args.n, "jobs": told})
+    runner.record("ratios", {"old": versions[0].commit[:7], "n": args.n, "jobs": told})
     return 1 if any(map(is_worse, figures.values())) else 0
 
 

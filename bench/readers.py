@@ -1,7 +1,9 @@
 """Reading a large edge list: seconds and peak memory, beside pandas' reader and SciPy.
 
+    python bench/readers.py [--edges 8000000] [--kinds numbers weights names]
+
 Every reader turns the same file into the same symmetric matrix, in a process of its own, after
-each other in turn; its peak is that of the process. `--edges 8000000` is the size that is quoted.
+each other in turn; the fastest of two runs counts.
 """
 
 from __future__ import annotations
@@ -11,40 +13,33 @@ import time
 from pathlib import Path
 from typing import Any
 
-import common
-
-SEEDS = 0
+import render
+import runner
 
 
 def write(path: Path, edges: int, kind: str) -> None:
     """Write edges between edges/8 nodes, each near in number: `i<tab>j`, weights or names."""
     import numpy as np
 
-    rng = np.random.default_rng(SEEDS)
+    rng = np.random.default_rng(0)
     n = max(10, edges // 8)
     i = rng.integers(n, size=edges)
     j = (i + 1 + rng.integers(min(500, n - 1), size=edges)) % n
     weight = rng.random(edges).round(6)
-    step = 2**18
+    form = {"names": "user%d\tuser%d\n", "weights": "%d\t%d\t%g\n"}.get(kind, "%d\t%d\n")
+    columns = (i, j, weight) if kind == "weights" else (i, j)
     with path.open("w") as file:
-        for at in range(0, edges, step):
-            part = slice(at, at + step)
-            a, b = (ends[part].tolist() for ends in (i, j))
-            if kind == "weights":
-                rows = zip(a, b, weight[part].tolist(), strict=True)
-                file.write("".join(map("%d\t%d\t%g\n".__mod__, rows)))
-            else:
-                form = "user%d\tuser%d\n" if kind == "names" else "%d\t%d\n"
-                file.write("".join(map(form.__mod__, zip(a, b, strict=True))))
+        for at in range(0, edges, 2**18):
+            rows = zip(*(one[at : at + 2**18].tolist() for one in columns), strict=True)
+            file.write("".join(map(form.__mod__, rows)))
 
 
 def mustlink(path: str) -> dict[str, Any]:
     """Our reader, with what is installed."""
     from mustlink_io.formats import edges
 
-    started, cpu = time.perf_counter(), time.process_time()
-    affinity = edges.read_edges(Path(path))[0]
-    return _told(affinity, started, cpu)
+    started = time.perf_counter()
+    return _told(edges.read_edges(Path(path))[0], started)
 
 
 def numpy_only(path: str) -> dict[str, Any]:
@@ -60,7 +55,7 @@ def pandas(path: str) -> dict[str, Any]:
     import numpy as np
     import scipy.sparse as sp
 
-    started, cpu = time.perf_counter(), time.process_time()
+    started = time.perf_counter()
     import pandas as pd
 
     frame = pd.read_csv(path, sep="\t", header=None)
@@ -75,66 +70,38 @@ def pandas(path: str) -> dict[str, Any]:
     edges = pd.DataFrame({"i": low, "j": high, "w": weight}).groupby(["i", "j"]).max()
     i, j = (edges.index.get_level_values(level).to_numpy() for level in (0, 1))
     upper = sp.csr_matrix((edges["w"].to_numpy(), (i, j)), shape=(n, n))
-    return _told(upper + sp.triu(upper, 1).T, started, cpu)
+    return _told(upper + sp.triu(upper, 1).T, started)
 
 
-def _told(affinity: Any, started: float, cpu: float) -> dict[str, Any]:
-    return {
-        "seconds": time.perf_counter() - started,
-        "cpu_seconds": time.process_time() - cpu,
-        "n_nodes": affinity.shape[0],
-        "nnz": affinity.nnz,
-        "sum": float(affinity.sum()),
-    }
+def _told(affinity: Any, started: float) -> dict[str, Any]:
+    size = [affinity.shape[0], int(affinity.nnz)]
+    return {"seconds": time.perf_counter() - started, "size": size}
 
 
 READERS = ("mustlink", "numpy_only", "pandas")
 
 
 def main() -> None:
-    """Measure."""
-    parser = common.parser(__doc__)
-    parser.add_argument("--edges", type=int, default=8_000_000)
-    parser.add_argument("--kinds", nargs="+", default=["numbers", "weights", "names"])
-    parser.add_argument("--readers", nargs="+", choices=READERS, default=list(READERS))
-    parser.add_argument("--repeat", type=int, default=2, help="of which the fastest counts")
-    given = parser.parse_args()
-    rows = []
-    for kind in given.kinds:
+    kinds = ["numbers", "weights", "names"]
+    args = runner.options(__doc__, edges=8_000_000, kinds=kinds, readers=READERS)
+    files: dict[str, Any] = {}
+    for kind in args.kinds:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "edges.tsv"
-            common.say(f"{given.edges:,} edges, {kind}")
-            write(path, given.edges, kind)
-            size = path.stat().st_size
-            found: dict[str, list[dict[str, Any]]] = {name: [] for name in given.readers}
-            for _ in range(given.repeat):
-                for name in given.readers:
-                    found[name].append(common.call(f"readers:{name}", path=path))
-        sums = {(run[0]["n_nodes"], run[0]["nnz"]) for run in found.values()}
-        assert len(sums) == 1, f"{kind}: the readers differ: {found}"
-        for name, runs in found.items():
-            best = min(runs, key=lambda run: run["seconds"])
-            rows.append({"kind": kind, "reader": name, "bytes": size, "edges": given.edges, **best})
-    common.table(
-        f"{given.edges:,} edges to a symmetric matrix",
-        ["file", "reader", "seconds", "CPU seconds", "peak"],
-        [
-            (
-                r["kind"],
-                r["reader"],
-                r["seconds"],
-                r["cpu_seconds"],
-                common.gigabytes(r["rss_bytes"]),
-            )
-            for r in rows
-        ],
-    )
-    common.write_json(given.out, "readers", rows)
-    files: dict[str, Any] = {}
-    for r in rows:
-        told = {"seconds": r["seconds"], "peak_gb": r["rss_bytes"] / 1e9}
-        files.setdefault(r["kind"], {})[r["reader"]] = told
-    common.record("readers", {"edges": given.edges, "files": files})
+            runner.say(f"{args.edges:,} edges, {kind}")
+            write(path, args.edges, kind)
+            runs: dict[str, list[Any]] = {name: [] for name in args.readers}
+            for name in [*args.readers] * 2:
+                runs[name].append(runner.call(f"readers:{name}", path=path))
+        sizes = {tuple(one["size"]) for found in runs.values() for one in found}
+        assert len(sizes) == 1, f"{kind}: the readers differ: {sizes}"
+        files[kind] = {}
+        for name, found in runs.items():
+            best = min(found, key=lambda run: run["seconds"])
+            told = {"seconds": best["seconds"], "peak_gb": best["rss_bytes"] / 1e9}
+            files[kind][name] = told
+        render.records(f"{args.edges:,} edges to a symmetric matrix, {kind}", files[kind])
+    runner.record("readers", {"edges": args.edges, "files": files})
 
 
 if __name__ == "__main__":

@@ -36,11 +36,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import common
+import render
+import runner
 
-CASES, JOBS = common.BENCH / "same_cases.py", common.BENCH / "same_homes.py"
+CASES, JOBS = runner.BENCH / "same_cases.py", runner.BENCH / "same_homes.py"
 FITS, HOMES = "fits", ("memory", "disk", "ranks")
-SCALE = common.ROOT / ".venv-scale" / "bin" / "python"
+SCALE = runner.ROOT / ".venv-scale" / "bin" / "python"
 EIGENVALUES, EMBEDDINGS, FIGURES = 1e-8, 1e-6, 0.01
 OWN = {"choices.ranks"}  # which says where it ran
 RUNS_NOW = "runs now"
@@ -72,7 +73,7 @@ class Version:
     clean: bool
 
 
-def git(*words: str, where: Path = common.ROOT) -> str:
+def git(*words: str, where: Path = runner.ROOT) -> str:
     """What git says, or "" where it refuses."""
     done = subprocess.run(["git", "-C", where, *words], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -97,7 +98,7 @@ def version(name: str, out: Path, python: Path | None) -> Version:
 def _checkout(commit: str, folder: Path) -> bool:
     """Sources of a commit as plain files with a clone's history."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", common.ROOT, folder]
+    clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", runner.ROOT, folder]
     steps = (clone, ["git", "-C", folder, "checkout", "--quiet", "--detach", commit])
     return all(subprocess.run(step, check=False).returncode == 0 for step in steps)
 
@@ -109,7 +110,7 @@ def _environment(folder: Path, out: Path) -> Path:
     home = out / "environments" / hashlib.sha256("\n".join(needed).encode()).hexdigest()[:12]
     python = home / "bin" / "python"
     if not (home / "ready").exists():
-        common.say(f"making an environment for {folder}")
+        runner.say(f"making an environment for {folder}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
         quiet = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         subprocess.run([python, *quiet, *needed], check=True)
@@ -129,7 +130,7 @@ def outcomes(
     elif (every / "outcomes.json").exists():
         folder = every
     if not (folder / "outcomes.json").exists():
-        common.say(f"{one.name}: {one.folder}, commit {one.commit[:7]}, {part}")
+        runner.say(f"{one.name}: {one.folder}, commit {one.commit[:7]}, {part}")
         sources = os.pathsep.join(str(one.folder / root) for root in ("engine", "io"))
         words = ["--seed", str(seed)] + (["--only", *only] if only else [])
         env = {**os.environ, "PYTHONPATH": sources}
@@ -389,7 +390,7 @@ def compare_homes(found: dict[str, Any], explained: dict[str, str]) -> list[dict
         more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
         cells.setdefault(row["job"], {})[row["home"]] = parts[0].partition(":")[0] + more
     homes = [home for home in HOMES[1:] if home in found]
-    common.table(
+    render.table(
         "The other homes beside memory",
         ("job", *homes),
         [(name, *(of.get(home) for home in homes)) for name, of in cells.items()],
@@ -424,7 +425,7 @@ def compare_versions(
             row["case"] = f"{part} {row['case']}"
         differs = row["verdict"] not in ("same", RUNS_NOW)
         row["explained"] = reason(row["case"], explained) if differs else ""
-    common.table(
+    render.table(
         f"{title}, {part}: {len(rows)}",
         ("case", "differs", "eigenvalues by", "seconds", "explained", "also differ"),
         [_cells(row) for row in rows],
@@ -448,14 +449,14 @@ def told_of(rows: list[dict[str, Any]], what: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("old", help="a commit, or a folder with engine/ and io/")
-    parser.add_argument("new", nargs="?", default=str(common.ROOT))
+    parser.add_argument("new", nargs="?", default=str(runner.ROOT))
     parser.add_argument("--python", type=Path, help="interpreter for both versions")
     parser.add_argument("--ranks-python", type=Path, default=SCALE, help="one with MPI and PETSc")
     parser.add_argument("--parts", nargs="+", choices=(FITS, *HOMES), default=[FITS, *HOMES])
     parser.add_argument("--only", nargs="*", default=[], help="words in the names of cases")
     parser.add_argument("--explained", type=Path, help="JSON: words of a case's name -> reason")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=common.OUT / "same")
+    parser.add_argument("--out", type=Path, default=runner.OUT / "same")
     args = parser.parse_args()
     explained = EXPLAINED if args.explained is None else json.loads(args.explained.read_text())
     out, parts = args.out.resolve(), list(args.parts)
@@ -479,7 +480,7 @@ def main() -> int:
     wrong += told_of(beside, "homes") if beside else 0
     commits = [f"{v.commit[:12]}{'' if v.clean else ' with changes'}" for v in versions]
     told = {"old": commits[0], "new": commits[1], "cases": rows, "homes": beside}
-    common.write_json(args.out, "same", told)
+    runner.write_json(args.out, "same", told)
     return 1 if wrong else 0
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.common import OUT, data_folder, machine, say
+from bench.runner import OUT, data_folder, machine, say
 
 from .page import Section, page, section
 from .running import Found, Task, run, sources

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.common import data_file
+from bench.runner import data_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,43 +53,44 @@ def _of_file(name: str) -> dict[str, Any] | None:
         return {key: archive[key] for key in ("X", "y", "complete")}
 
 
-def dermatology() -> Points | None:
-    """366 rows, 6 classes; the 8 missing ages are the median, so that the paper's 366 rows stay."""
-    import numpy as np
+def _points(
+    file: str, name: str, k: int, missing: str = "", about: str = ""
+) -> Callable[[], Points | None]:
+    """A set of the folder; rows with missing cells are left out ("drop") or filled ("median")."""
 
-    found = _of_file("dermatology")
-    if found is None:
-        return None
-    X = found["X"].astype(float)
-    X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    return Points("Dermatology", X, found["y"], 6, "366 rows, 8 missing ages = median")
+    def load() -> Points | None:
+        import numpy as np
 
+        found = _of_file(file)
+        if found is None:
+            return None
+        X, y = found["X"].astype(float), found["y"]
+        if missing == "drop":
+            full = found["complete"].astype(bool)
+            X, y = X[full], y[full]
+        elif missing == "median":
+            X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+        return Points(name, X, y, k, about)
 
-def hepatitis() -> Points | None:
-    """The 80 rows without missing cells."""
-    found = _of_file("hepatitis")
-    if found is None:
-        return None
-    full = found["complete"].astype(bool)
-    return Points("Hepatitis", found["X"][full].astype(float), found["y"][full], 2)
-
-
-def hepatitis_filled() -> Points | None:
-    """All 155 rows, missing cells are the median; AB09's 20.48 % is 32 of these 155."""
-    import numpy as np
-
-    found = _of_file("hepatitis")
-    if found is None:
-        return None
-    X = found["X"].astype(float)
-    X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    return Points("Hepatitis", X, found["y"], 2, "155 rows, 167 missing cells = median")
+    return load
 
 
-def ionosphere() -> Points | None:
-    """351 rows; the second of its 34 features is constant."""
-    found = _of_file("ionosphere")
-    return None if found is None else Points("Ionosphere", found["X"].astype(float), found["y"], 2)
+# The 8 missing ages are the median, so that the paper's 366 rows stay.
+dermatology = _points(
+    "dermatology", "Dermatology", 6, "median", "366 rows, 8 missing ages = median"
+)
+hepatitis = _points("hepatitis", "Hepatitis", 2, "drop")  # 80 rows
+# All rows: AB09's 20.48 % is 32 of these 155.
+hepatitis_filled = _points(
+    "hepatitis", "Hepatitis", 2, "median", "155 rows, 167 missing cells = median"
+)
+ionosphere = _points("ionosphere", "Ionosphere", 2)  # 351 rows; one of 34 features is constant
+# The older Wisconsin set: 683 complete rows, 9 features, whole numbers from 1 to 10.
+wisconsin = _points("breast_cancer_wisconsin_original", "Cancer, original", 2, "drop")
+pima = _points("pima", "Pima", 2)  # 768 rows; zeros that stand for missing cells are left
+zoo = _points("zoo", "Zoo", 7)  # 101 animals, 15 yes-or-no features and the number of legs
+seeds = _points("seeds", "Seeds", 3)  # 210 kernels of wheat, 7 features
+sonar = _points("sonar", "Sonar", 2)  # 208 echoes of rock or metal, 60 features
 
 
 def glass(classes: int) -> Points | None:
@@ -133,39 +135,6 @@ def wdbc() -> Points:
 
     X, y = load_breast_cancer(return_X_y=True)
     return Points("WDBC", X, y, 2)
-
-
-def wisconsin() -> Points | None:
-    """The 683 complete rows of the older Wisconsin set: 9 features, whole numbers from 1 to 10."""
-    found = _of_file("breast_cancer_wisconsin_original")
-    if found is None:
-        return None
-    full = found["complete"].astype(bool)
-    return Points("Cancer, original", found["X"][full].astype(float), found["y"][full], 2)
-
-
-def pima() -> Points | None:
-    """768 rows, 8 features; zeros that stand for missing cells are left as they are."""
-    found = _of_file("pima")
-    return None if found is None else Points("Pima", found["X"].astype(float), found["y"], 2)
-
-
-def zoo() -> Points | None:
-    """101 animals in 7 classes, 15 yes-or-no features and the number of legs."""
-    found = _of_file("zoo")
-    return None if found is None else Points("Zoo", found["X"].astype(float), found["y"], 7)
-
-
-def seeds() -> Points | None:
-    """210 kernels of wheat of 3 varieties, 7 features."""
-    found = _of_file("seeds")
-    return None if found is None else Points("Seeds", found["X"].astype(float), found["y"], 3)
-
-
-def sonar() -> Points | None:
-    """208 echoes of rock or metal, 60 features."""
-    found = _of_file("sonar")
-    return None if found is None else Points("Sonar", found["X"].astype(float), found["y"], 2)
 
 
 def digits() -> Points:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.common import timed
+from bench.runner import timed
 
 Score = dict[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.common import grid
+from bench.render import grid
 
 from .reporting import Report, Table
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.common import grid
+from bench.render import grid
 
 SAME, BETTER, DIFFERS = "reproduced", "better", "differs"
 MOST = 0.9  # share of a table's cells that decides

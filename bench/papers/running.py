@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.common import OUT, ROOT, commit, say
+from bench.runner import OUT, ROOT, commit, say
 
 EVERY = 30.0  # seconds between two lines of progress where it is no terminal
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bench.common import data_file
+from bench.runner import data_file
 
 Block = tuple[int, int, int, int, int]  # class, top, left, height, width in small pixels
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.common import data_file
+from bench.runner import data_file
 
 from . import common, reporting
 from .methods import Method, Score, measured

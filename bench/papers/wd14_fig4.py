@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.common import OUT
+from bench.runner import OUT
 
 from . import common, data, methods, reporting
 from .reporting import Report, Statement, Table, by_statements

@@ -258,14 +258,14 @@ def test_figures_are_those_of_the_file_of_results(fill):
 
 
 def test_another_figure_would_be_noticed(fill):
-    results = fill.common.results()
+    results = fill.runner.results()
     page = (DOCS / "measured.md").read_text(encoding="utf-8")
     results["million_pipeline"]["figures"]["seconds"] += 100
     assert fill.filled(page, results) != page
 
 
 def test_results_say_how_they_were_made(fill):
-    results = fill.common.results()
+    results = fill.runner.results()
     assert list(results) == sorted(results)
     for name, entry in results.items():
         assert set(entry) == {"command", "commit", "date", "machine", "figures"}, name
@@ -274,6 +274,16 @@ def test_results_say_how_they_were_made(fill):
         assert re.fullmatch(r"[0-9a-f]{7,40}", entry["commit"]), f"{name}: not of a clean commit"
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", entry["date"]), name
         assert entry["machine"]["cores"] > 0
+
+
+def test_every_recorded_figure_is_in_the_table_of_cases_and_used(fill):
+    cases = importlib.import_module("cases").CASES
+    results = fill.runner.results()
+    assert set(results) <= set(cases)
+    for line in cases.values():
+        assert (BENCH / line.split()[0]).is_file(), line
+    used = "".join(path.read_text(encoding="utf-8") for path in fill.TEXT.glob("*.md"))
+    assert [name for name in results if not re.search(rf"\b{name}\b", used)] == []
 
 
 def test_every_template_is_used_once_or_more_and_every_block_has_one(fill):

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from regions import covering, overlaps
+from pictures import covering, overlaps
 
 
 def slow(truth, found):

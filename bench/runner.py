@@ -1,4 +1,4 @@
-"""What the measurements share: child processes with their peak memory, tables, data, draws.
+"""The runner of all measurements: child processes, clocks, options, and where results are written.
 
 A measurement runs in a child of its own, so that its peak memory is its own. The parent stays
 small on purpose (numpy and friends are imported late): on Linux a child's `ru_maxrss` begins at
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,6 @@ if importlib.util.find_spec("mustlink") is None:  # a clone that was not install
     sys.path[:0] = [str(source) for source in SOURCES]
 
 
-# ---------------------------------------------------------------- data
-
-
 def data_folder() -> Path:
     """Folder of real data, not part of the product: MUSTLINK_DATA, else ../shared/data."""
     given = os.environ.get("MUSTLINK_DATA")
@@ -44,7 +41,7 @@ def data_folder() -> Path:
 
 
 def data_file(name: str) -> Path | None:
-    """A file of the data folder, or None after saying on stdout why it is skipped."""
+    """A file of the data folder, or None after a line on stdout that it is skipped."""
     path = data_folder() / name
     if path.exists():
         return path
@@ -113,7 +110,7 @@ class ChildError(Exception):
     """A child that should have succeeded did not."""
 
 
-def _result(done: Child, what: str) -> dict[str, Any]:
+def result(done: Child, what: str) -> dict[str, Any]:
     if done.code != 0:
         tail = "\n".join(done.stderr.strip().splitlines()[-15:])
         raise ChildError(f"{what}: exit code {done.code}\n{tail}")
@@ -126,15 +123,15 @@ def command(*arguments: Any, env: Mapping[str, str] | None = None) -> dict[str, 
     words = [str(a) for a in arguments]
     quiet = ["--quiet"] if words[0] not in ("score", "info") else []
     done = child(["-m", "mustlink_io", *words, *quiet, "--json"], env)
-    found = _result(done, "mustlink " + " ".join(words))
+    found = result(done, "mustlink " + " ".join(words))
     return {**found, "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
 
 
 def call(function: str, env: Mapping[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
     """Call `module:function(**arguments)` of this folder in a child; its dict, as `command`."""
     text = json.dumps(arguments, default=str)
-    done = child([str(BENCH / "common.py"), function, text], env)
-    found = _result(done, function)
+    done = child([str(BENCH / "runner.py"), function, text], env)
+    found = result(done, function)
     return {**found, "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
 
 
@@ -152,6 +149,26 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)
+
+
+class Kept:
+    """Runs of a measurement, a line of JSON each, so that a stopped measurement goes on."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self.runs: list[dict[str, Any]] = [json.loads(line) for line in lines]
+
+    def find(self, **case: Any) -> list[dict[str, Any]]:
+        """Runs of a case."""
+        return [run for run in self.runs if case.items() <= run.items()]
+
+    def add(self, run: dict[str, Any]) -> None:
+        """Append a run to the file."""
+        self.runs.append(json.loads(json.dumps(run, default=plain)))
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(run, default=plain) + "\n")
 
 
 def write_json(out: Path, name: str, payload: Any) -> None:
@@ -206,11 +223,38 @@ def commit() -> str:
 
 
 def parser(text: str) -> argparse.ArgumentParser:
-    """A parser with the options of every benchmark: --out and --record."""
+    """A parser with the options of every measurement: --out and --record."""
     made = argparse.ArgumentParser(description=text.splitlines()[0])
     made.add_argument("--out", type=Path, default=OUT)
     made.add_argument("--record", action="store_true", help="keep the figures for README and docs")
     return made
+
+
+def options(text: str | None, **defaults: Any) -> argparse.Namespace:
+    """The options of a measurement: --out, --record, and one for each default.
+
+    The default says how a word is read: False is a flag, a number or text one value, a list or
+    tuple several values of the type of its first, None a text. A list whose name ends in `_` is
+    positional.
+    """
+    made = parser(text or "")
+    made.description, made.formatter_class = text, argparse.RawDescriptionHelpFormatter
+    for name, default in defaults.items():
+        flag = "--" + name.replace("_", "-")
+        if default is False:
+            made.add_argument(flag, action="store_true")
+        elif isinstance(default, (list, tuple)):
+            kind = type(default[0]) if default else str
+            if name.endswith("_"):
+                made.add_argument(name, nargs="*", type=kind, default=list(default))
+            else:
+                made.add_argument(flag, nargs="*", type=kind, default=list(default))
+        else:
+            kind = str if default is None else type(default)
+            made.add_argument(flag, type=kind, default=default, help=f"default {default}")
+    found = made.parse_args()
+    found.out.mkdir(parents=True, exist_ok=True)
+    return found
 
 
 def machine() -> dict[str, Any]:
@@ -234,40 +278,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Print a Markdown table and return it."""
-    text = f"\n### {title}\n\n{grid(headers, rows)}"
-    print(text, flush=True)
-    return text
-
-
-def grid(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table without a title."""
-    cells = [[shown(c) for c in row] for row in rows]
-    wide = [max(len(str(h)), *(len(r[i]) for r in cells), 3) for i, h in enumerate(headers)]
-    lines = ["| " + " | ".join(h.ljust(w) for h, w in zip(headers, wide, strict=True)) + " |"]
-    lines.append("|" + "|".join("-" * (w + 2) for w in wide) + "|")
-    for row in cells:
-        lines.append("| " + " | ".join(c.ljust(w) for c, w in zip(row, wide, strict=True)) + " |")
-    return "\n".join(lines)
-
-
-def shown(value: Any) -> str:
-    """A cell: four digits for numbers, a dash for nothing."""
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)
-
-
-def gigabytes(value: float) -> str:
-    """Bytes as GB of 10⁹."""
-    return f"{value / 1e9:.2f} GB"
-
-
 def say(message: str) -> None:
     """Tell on stderr what is being run."""
     print(f"# {message}", file=sys.stderr, flush=True)
@@ -277,11 +287,6 @@ def say(message: str) -> None:
 
 # Stages of a fit that turn vectors into clusters or score them: no part of the eigenproblem.
 AFTER_VECTORS = ("assign", "k-means", "kmeans", "discretis", "clusters", "scor", "satisf")
-
-
-def is_after_vectors(stage: str) -> bool:
-    """Whether a stage comes after the eigenvectors."""
-    return any(word in stage.lower() for word in AFTER_VECTORS)
 
 
 def stage_table(report: Mapping[str, Any]) -> dict[str, float]:
@@ -294,7 +299,12 @@ def stage_table(report: Mapping[str, Any]) -> dict[str, float]:
 
 def vector_seconds(total: float, report: Mapping[str, Any]) -> float:
     """Wall seconds of a fit without discretisation and scores: checks and set-up included."""
-    return total - sum(s for name, s in stage_table(report).items() if is_after_vectors(name))
+    after = (
+        seconds
+        for name, seconds in stage_table(report).items()
+        if any(word in name.lower() for word in AFTER_VECTORS)
+    )
+    return total - sum(after)
 
 
 def cpu_timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float, float]:
@@ -304,49 +314,22 @@ def cpu_timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float, flo
     return found, seconds, time.process_time() - before
 
 
+def report_figures(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a report."""
+    return {
+        "kept": (report["satisfaction"] or {}).get("kept"),
+        "choices": report["choices"],
+        "convergence": report["convergence"],
+        "stages": stage_table(report),
+        "notes": report["notes"],
+    }
+
+
 def timed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, float]:
     """Result and wall seconds of a call."""
     started = time.perf_counter()
     found = function(*args, **kwargs)
     return found, time.perf_counter() - started
-
-
-# ---------------------------------------------------------------- side information
-
-
-def random_pairs(y: Any, m: int, rng: Any, wrong: float = 0.0) -> tuple[Any, Any]:
-    """Pairs (m, 2) of random distinct nodes, belief ±1 by the classes y, a share of them wrong."""
-    import numpy as np
-
-    n = len(y)
-    i = rng.integers(n, size=m)
-    j = (i + 1 + rng.integers(n - 1, size=m)) % n
-    belief = np.where(y[i] == y[j], 1.0, -1.0)
-    flipped = rng.choice(m, size=round(wrong * m), replace=False)
-    belief[flipped] *= -1
-    return np.column_stack([i, j]).astype(np.int64), belief
-
-
-def labels_per_class(y: Any, each: int, rng: Any) -> Any:
-    """Labels (n,), -1 but for `each` nodes of every class, at most half of it but at least one."""
-    import numpy as np
-
-    given = np.full(len(y), -1, dtype=np.int64)
-    for c in np.unique(y[y >= 0]):
-        nodes = np.flatnonzero(y == c)
-        given[rng.choice(nodes, size=min(each, max(1, len(nodes) // 2)), replace=False)] = c
-    return given
-
-
-def write_pairs(path: Path, pairs: Any, belief: Any) -> None:
-    """Write pairs as the CSV that the command line reads."""
-    rows = (f"{i},{j},{b:g}\n" for (i, j), b in zip(pairs.tolist(), belief.tolist(), strict=True))
-    path.write_text("i,j,belief\n" + "".join(rows))
-
-
-def write_labels(path: Path, labels: Any) -> None:
-    """Write labels, one a line, as the command line reads them."""
-    path.write_text("".join(f"{c}\n" for c in labels.tolist()))
 
 
 if __name__ == "__main__":

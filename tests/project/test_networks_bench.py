@@ -9,10 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-import network_fits
-import network_methods
-from common import labels_per_class
-from network_models import Planted, planted
+import networks
+from data import Planted, draw, labels_per_class, planted
 
 MODELS = [
     Planted(600, 4, 8, 0.3),
@@ -68,7 +66,7 @@ def test_modularity_is_that_of_networkx(seed):
     sets = [np.flatnonzero(labels == c) for c in range(4)]
     sets += [[v] for v in np.flatnonzero(labels < 0)]
     expected = nx.community.modularity(nx.from_scipy_sparse_array(W), sets)
-    assert network_fits.modularity(W, labels) == pytest.approx(expected)
+    assert networks.modularity(W, labels) == pytest.approx(expected)
 
 
 def test_draws_tell_no_more_than_half_of_a_class_and_nothing_unknown():
@@ -76,8 +74,7 @@ def test_draws_tell_no_more_than_half_of_a_class_and_nothing_unknown():
     given = labels_per_class(y, 10, np.random.default_rng(0))
     assert [int((given == c).sum()) for c in range(3)] == [10, 2, 1]
     assert np.array_equal(given[given >= 0], y[given >= 0])
-    setting = network_methods.Setting("pairs")
-    pairs, belief = network_methods.draw(None, y, 3, setting, 0).pairs
-    assert len(pairs) == len(y) // 10
-    assert (y[pairs] >= 0).all()
-    assert np.array_equal(belief > 0, y[pairs[:, 0]] == y[pairs[:, 1]])
+    known = draw(y, "7 pairs", 0)
+    assert len(known.pairs) == 7
+    assert (y[known.pairs] >= 0).all()
+    assert np.array_equal(known.belief > 0, y[known.pairs[:, 0]] == y[known.pairs[:, 1]])

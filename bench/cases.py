@@ -1,0 +1,87 @@
+"""The table of recorded measurements: every entry of results.json, and the command that makes it.
+
+    python bench/cases.py                    the table, and which entries are there
+    python bench/cases.py --run million      run those whose name has this word, with --record
+    python bench/cases.py --run ""           all: hours, on an idle machine, from a clean commit
+
+`ranks` needs the environment of `make test-scale`, `page_speed` that of `make test-ui`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import render
+import runner
+
+CASES = {
+    "asked_labels_gfhf": "active.py --method GFHF",
+    "asked_labels_gfhf_wrong": "active.py --method GFHF --wrong 0.05",
+    "asked_labels_poisson": "active.py",
+    "asked_labels_poisson_by_shares": "active.py --method Poisson-by-shares",
+    "asked_labels_poisson_wrong": "active.py --wrong 0.05",
+    "asked_million": "million.py --asked",
+    "asked_pairs_csp": "active.py --pairs --draws 5",
+    "asked_pairs_csp_wrong": "active.py --pairs --draws 5 --wrong 0.05",
+    "calibration": "calibration.py",
+    "cluster_count": "cluster_count.py",
+    "demo": "startup.py --demo",
+    "fast_ge": "fast_ge.py",
+    "fuzz": "fuzz.py --mutations 5000",
+    "grabcut": "pictures.py --grabcut",
+    "hard": "hard.py",
+    "images": "pictures.py --flower",
+    "kills": "kills.py",
+    "lyapunov": "lyapunov.py",
+    "memory_budget": "memory.py --budget",
+    "memory_plan": "memory.py --plan 4 5 6 7",
+    "memory_plans": "memory.py --plans",
+    "methods": "million.py --methods",
+    "million_constraints": "million.py --constraints",
+    "million_peers": "million.py --peers",
+    "million_pipeline": "million.py",
+    "million_refit": "million.py --refit",
+    "mnist": "mnist.py",
+    "mnist_methods": "mnist.py --methods",
+    "mnist_pairs": "mnist.py --pairs",
+    "mnist_propagate": "mnist.py --propagate",
+    "networks": "networks.py",
+    "networks_large": "networks.py --large --draws 1",
+    "on_disk_edges": "memory.py --edges",
+    "on_disk_points": "memory.py --disk",
+    "page_speed": "page_speed.py",
+    "pairs": "million.py --pairs",
+    "propagate": "million.py --propagate",
+    "ranks": "ranks.py",
+    "readers": "readers.py",
+    "regions": "pictures.py --regions",
+    "startup": "startup.py",
+    "stroke_classes": "pictures.py --classes",
+    "suggest": "suggest.py",
+    "suggest_unseen": "suggest.py",
+    "tables": "tables.py skin.h5 connections.h5 --options connections=--standardize",
+    "workers": "workers.py",
+}
+
+
+def main() -> int:
+    word = runner.options(__doc__, run=None).run
+    if word is None:
+        there = runner.results()
+        rows = [[name, f"python bench/{line}", there.get(name, {}).get("date")]
+                for name, line in CASES.items()]  # fmt: skip
+        render.table("Recorded", ["entry", "command", "measured"], rows)
+        return 0
+    for line in dict.fromkeys(line for name, line in CASES.items() if word in name):
+        runner.say(line)
+        script, *rest = shlex.split(line)
+        command = [sys.executable, str(runner.BENCH / script), *rest, "--record"]
+        if subprocess.run(command, check=False).returncode:
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
