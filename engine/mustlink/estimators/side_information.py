@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import among
 from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
@@ -96,7 +95,9 @@ def told_of_all(known: Constraints | None, n: int, y: Any, more: Constraints | N
 
     Raises InputError.
     """
-    found = Constraints.none(n) if known is None else _wider(known, n)
+    found = Constraints.none(n)
+    if known is not None:
+        found = among(known, np.arange(known.n_nodes), n)
     if y is not None:
         new = np.asarray(y)
         m = n - (0 if known is None else known.n_nodes)
@@ -104,27 +105,6 @@ def told_of_all(known: Constraints | None, n: int, y: Any, more: Constraints | N
             raise InputError(f"y: shape {new.shape} for {m} new rows; give one label for each")
         found = found + Constraints.from_labels(np.append(np.full(n - m, -1), new))
     return found if more is None else found + more
-
-
-def _wider(known: Constraints, n: int) -> Constraints:
-    """The same statements about the first of n rows."""
-    said = known.statements
-    more = n - said.n_nodes
-    labels = None if said.labels is None else np.append(said.labels, np.full(more, -1))
-    soft = said.soft
-    if soft is not None:
-        indptr = np.append(soft.indptr, np.full(more, soft.indptr[-1], soft.indptr.dtype))
-        soft = sp.csr_matrix((soft.data, soft.indices, indptr), shape=(n, n))
-    believed = said.soft_labels
-    if believed is not None:
-        rows = np.zeros((more, believed.values.shape[1]))
-        believed = replace(
-            believed,
-            values=np.vstack([believed.values, rows]),
-            belief=np.append(believed.belief, np.zeros(more)),
-        )
-    wider = replace(said, n_nodes=n, labels=labels, soft=soft, soft_labels=believed)
-    return known._like(wider)
 
 
 def labels_of_all(given: NDArray[Any], y: Any, m: int) -> NDArray[Any]:

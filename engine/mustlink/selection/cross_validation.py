@@ -130,7 +130,7 @@ def _groups(known: Constraints, nodes: Ints) -> Ints:
     n = known.n_nodes
     i, j = known.pairs.T
     if known.labels is not None or known.shares is not None:
-        said = known.labels >= 0 if known.shares is None else known.shares.told  # type: ignore[operator]
+        said = known.labels >= 0 if known.shares is None else known.shares.known  # type: ignore[operator]
         labelled = np.flatnonzero(said)
         i = np.concatenate([i, labelled[:-1]])
         j = np.concatenate([j, labelled[1:]])

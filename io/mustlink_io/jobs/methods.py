@@ -50,7 +50,7 @@ class Method:
         if made is None:
             return _NOTHING
         found = set(made._get_param_names()) - _LIMITS - self.unused
-        if hasattr(made, "_are_masses") and not made()._are_masses():
+        if hasattr(made, "_are_masses") and not made()._are_masses:
             found.discard("class_mass")
         if "class_mass" in found or self.shares:
             found.add("class_shares")
