@@ -131,7 +131,7 @@ def test_it_is_in_a_suggestion_in_a_result_and_on_its_page(hidden, tmp_path, mon
     suggested = json.loads(told("suggest points.npy --labels few.txt --json --quiet"))
     found = suggested["baseline"]  # of columns as they are suggested, divided by their deviations
     assert found["held_out"] == 60
-    assert suggested["doubts"][:1] == [found["doubt"]] * (found["better"] is not None)
+    assert suggested["warnings"][:1] == [found["doubt"]] * (found["better"] is not None)
     shown = told("suggest points.npy --labels few.txt --quiet")
     assert f"extra trees {found['right']['extra trees']:.0%} of 60 right" in shown
     run = json.loads(told("propagate points.npy --labels few.txt -m gfhf -o o.h5 --json --quiet"))

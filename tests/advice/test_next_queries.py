@@ -44,7 +44,7 @@ def test_walks_are_powers_of_the_transition_matrix(known):
     assert t == 8 or back[t + 1] * len(W) / (4 * known) < 1
     assert strategy.own == pytest.approx(back[t] if t > 1 else 1)
     P = np.linalg.matrix_power(P, t)
-    doubt, asked = uncertainties(situation), np.flatnonzero(situation.told).tolist()
+    doubt, asked = uncertainties(situation), np.flatnonzero(situation.labelled).tolist()
     for node in (5, 60, 7):
         heard = P[:, asked].sum(axis=1)
         assert np.allclose(strategy.values, (doubt * np.exp(-heard / strategy.own)) @ P)

@@ -77,7 +77,7 @@ def test_plan_and_suggest_leave_them_out_too(mustlink, data):
     for told in (one, two):
         for name in ("data", "command", "notes", "peak_bytes", "seconds", "baseline"):
             del told[name]
-    assert one["doubts"] == two["doubts"]
+    assert one["warnings"] == two["warnings"]
     assert one["reasons"] == two["reasons"]
 
 
@@ -95,7 +95,7 @@ def test_a_table_of_labels_alone_still_names_its_nodes(data, tmp_path):
 
 def test_in_python_a_column_of_labels_is_doubted(data):
     frame = pd.read_csv(data / "numbers.csv")
-    doubts = ml.suggest(frame, frame.cls, random_state=0).doubts
-    assert any("column 'cls' has one value for every class" in doubt for doubt in doubts)
-    doubts = ml.suggest(frame[["a", "b"]], frame.cls, random_state=0).doubts
-    assert not any("has one value for every class" in doubt for doubt in doubts)
+    warnings = ml.suggest(frame, frame.cls, random_state=0).warnings
+    assert any("column 'cls' has one value for every class" in warning for warning in warnings)
+    warnings = ml.suggest(frame[["a", "b"]], frame.cls, random_state=0).warnings
+    assert not any("has one value for every class" in warning for warning in warnings)

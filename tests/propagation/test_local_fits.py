@@ -12,7 +12,6 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.local_fits import (
     Alignment,
-    convex_weights,
     nearest_listed,
     reconstruction_weights,
     tangent_frames,
@@ -27,7 +26,7 @@ from mustlink.propagation.label_embeddings import (
     AlignmentEnergy,
     ReconstructionEnergy,
 )
-from mustlink.propagation.lnp import LNP, both_ways
+from mustlink.propagation.lnp import LNP
 
 REG = 1e-2
 METHODS = {
@@ -276,16 +275,6 @@ def test_multigrid_steps_hardly_grow_with_the_number_of_points():
         est = LTSALP(solver="cg", tol=1e-6).fit(X, given(rng, y, 30, 3))
         assert est.report_.convergence.iterations < 60
         assert est.report_.convergence.converged.all()
-
-
-def test_both_ways_is_the_laplacian_of_u_and_its_transpose():
-    rng = np.random.default_rng(8)
-    X, lists = neighbourhoods_of(rng, 40, 5, 3)
-    U = oracles.listed_matrix(convex_weights(X, lists, REG), lists)
-    laplacian = both_ways(sp.csr_matrix(U))
-    root = laplacian.root_degree
-    dense = root[:, None] * laplacian.to_dense() * root
-    np.testing.assert_allclose(dense, np.diag((U + U.T).sum(axis=1)) - U - U.T, atol=1e-12)
 
 
 # --- hard input

@@ -14,7 +14,7 @@ from mustlink.core.observe import Recorder, Unheard
 from mustlink.discretize.block_model import BlockModel, refine
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagation.answers import doubt_held_out
+from mustlink.propagation.answers import warn_of_held_out
 from mustlink.propagation.gfhf import explained_variance_ratio
 from mustlink.propagation.held_out import best_way
 
@@ -200,10 +200,10 @@ def test_labels_held_out_that_are_answered_wrong_are_a_doubt():
 def test_what_is_poor(share, sure, words):
     labels, recorder = np.arange(400) % 4, Recorder(Unheard())
     right = np.arange(100) < 100 * share
-    doubt_held_out(right, labels, sure, recorder)
+    warn_of_held_out(right, labels, sure, recorder)
     assert [words in doubt for doubt in recorder.warnings] == ([] if words is None else [True])
-    doubt_held_out(right[:19], labels, sure, few := Recorder(Unheard()))
-    doubt_held_out(None, labels, sure, few)
+    warn_of_held_out(right[:19], labels, sure, few := Recorder(Unheard()))
+    warn_of_held_out(None, labels, sure, few)
     assert not few.warnings
 
 

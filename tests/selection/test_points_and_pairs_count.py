@@ -151,7 +151,7 @@ def test_suggest_leaves_the_count_to_the_pairs(nested):
     X, y = nested
     told = ml.suggest(X, constraints=pairs_of(y, 200))
     assert told.estimator().n_clusters == "auto"
-    assert any("asks the pairs in the fit" in doubt for doubt in told.doubts)
+    assert any("asks the pairs in the fit" in doubt for doubt in told.warnings)
 
 
 def test_few_pairs_or_of_one_kind_say_nothing(nested):

@@ -1,4 +1,4 @@
-"""What labels and pairs look like, and how far they and the data tell the same."""
+"""The profile of labels and pairs, and how far they agree with the data."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mustlink.advice.observations import Coordinates, Floats, Known, are_counts,
 from mustlink.constraints import Constraints
 from mustlink.neighbors.points_by_rows import is_rows
 
-_COMPARED = 1000  # labelled nodes, or pairs, that are looked at
+_COMPARED = 1000  # labelled nodes, or pairs, at most
 _LEAST_PAIRS = 5  # of each sign
 _LEAST_LABELS = 6
-_TELLING = 12  # labels from which a column that has one value a class is hardly so by chance
+_TELLING = 12  # labels from which one value a class in a column is hardly chance
 Ints = NDArray[np.int64]
 
 
@@ -43,7 +43,7 @@ def look_at_side(known: Constraints) -> Known:
 
 
 class Comparison:
-    """Labelled nodes and ends of pairs of some side information, few enough to be compared.
+    """A sample of the labelled nodes and pairs of some side information.
 
     `labelled` (l,) and their `classes` (l,), of classes with two labels or more; `pairs` (m, 2) and
     `must` (m,) whether they are must-links.
@@ -62,10 +62,10 @@ class Comparison:
                 at = np.sort(rng.choice(at, _COMPARED, replace=False))
             self.labelled, self.classes = at, known.labels[at]
         pairs, belief = known.merged
-        told = np.flatnonzero(belief != 0)
-        if told.size > _COMPARED:
-            told = np.sort(rng.choice(told, _COMPARED, replace=False))
-        self.pairs, self.must = pairs[told], belief[told] > 0
+        some = np.flatnonzero(belief != 0)
+        if some.size > _COMPARED:
+            some = np.sort(rng.choice(some, _COMPARED, replace=False))
+        self.pairs, self.must = pairs[some], belief[some] > 0
 
     @property
     def by_labels(self) -> bool:
@@ -102,7 +102,7 @@ class Comparison:
         return float(roc_auc_score(self.must, nearness))  # chance that a must-link is nearer
 
     def repeated(self, points: Any) -> tuple[int, ...]:
-        """Columns that have one value a class, each another. Cost O(d l log l)."""
+        """Columns with one value a class, different between classes. Cost O(d l log l)."""
         if self.labelled.size < _TELLING:
             return ()
         X, codes = take(points, self.labelled), np.unique(self.classes, return_inverse=True)[1]
@@ -118,13 +118,12 @@ class Comparison:
 def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
     """Share of nodes whose nearest other node is of their class; ties count by halves and so on.
 
-    Nodes to which all others are equally far say nothing.
+    Nodes to which all others are equally far do not count.
     """
     D = np.array(distance, dtype=np.float64)
     np.fill_diagonal(D, np.inf)
     least = D.min(axis=1)
-    far = np.where(np.isfinite(D), D, -np.inf).max(axis=1)
-    telling = far > least
+    telling = np.where(np.isfinite(D), D, -np.inf).max(axis=1) > least
     if np.count_nonzero(telling) < _LEAST_LABELS:
         return None
     nearest = D[telling] <= least[telling, None]
@@ -132,7 +131,7 @@ def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
     return float(np.mean(same.sum(axis=1) / nearest.sum(axis=1)))
 
 
-# --- Which distance: by what is known, where it tells, else by what the numbers look like
+# --- Which distance: by agreement with labels or pairs, else by the values
 
 
 _BETTER = 0.03  # agreement by which cosine must win
@@ -143,15 +142,20 @@ _ROWS = 1 << 15
 def choose_metric(
     points: Any, coordinates: Coordinates, comparison: Comparison
 ) -> tuple[str, str, float | None]:
-    """The metric, why if it is not Euclidean, and the agreement of what is known with it."""
+    """The metric, why if it is not Euclidean, and the agreement of labels or pairs with it."""
     plain = comparison.with_points(points, "euclidean")
-    words = are_counts(coordinates, points.shape[1])
-    if not (words or (plain is not None and comparison.size >= _ENOUGH)):
+    enough = plain is not None and comparison.size >= _ENOUGH
+    if not (enough or are_counts(coordinates, points.shape[1])):
         return "euclidean", "", plain
-    if _has_empty_rows(points):
-        return "euclidean", "", plain
+    n, rows = int(points.shape[0]), _ROWS if is_rows(points) else len(points)
+    if not all(np.asarray(points[a : a + rows]).any(axis=1).all() for a in range(0, n, rows)):
+        return "euclidean", "", plain  # a row of zeros has no direction
     turned = comparison.with_points(points, "cosine")
-    if plain is not None and turned is not None and comparison.size >= _ENOUGH:
+    reason = (
+        f"{coordinates.zeros:.0%} of the values are 0, none is negative, as in counts of words: "
+        'angles tell more than distances, metric="cosine"'
+    )
+    if enough and plain is not None and turned is not None:
         if turned < plain + _BETTER:
             return "euclidean", "", plain
         what = "label" if comparison.by_labels else "pair"
@@ -159,16 +163,4 @@ def choose_metric(
             f"angles between points agree with {turned:.0%} of the {comparison.size} {what}s "
             f'compared, distances with {plain:.0%}: metric="cosine"'
         )
-        return "cosine", reason, turned
-    reason = (
-        f"{coordinates.zeros:.0%} of the values are 0, none is negative, as in counts of words: "
-        'angles tell more than distances, metric="cosine"'
-    )
     return "cosine", reason, turned
-
-
-def _has_empty_rows(points: Any) -> bool:
-    """Whether a row is all zeros and so has no direction. Reads everything."""
-    n = int(points.shape[0])
-    blocks = (points[a : a + _ROWS] for a in range(0, n, _ROWS)) if is_rows(points) else (points,)
-    return any(not np.asarray(block).any(axis=1).all() for block in blocks)

@@ -36,12 +36,12 @@ def next_queries(
     """Rows (q,) whose labels would help a fitted estimator most, or pairs (q, 2), best first.
 
     q = n, or as many as there are. Rows that have a label are never asked, pairs never that follow
-    from what is known (by "neighbourhoods" but for a "yes" on which much hangs), nor what is in
-    `avoid`, rows (a,) or pairs (a, 2): questions that were answered by "don't know". Equal rows are
-    asked about once. Rows without an edge, whose label tells nothing of others, come last.
+    from what is known (but for second opinions of "neighbourhoods"), nor what is in `avoid`, rows
+    (a,) or pairs (a, 2): questions that were answered by "don't know". Equal rows are asked about
+    once. Rows without an edge, whose label says nothing about others, come last.
 
-    `strategy` for labels: "walks", which "auto" is, asks what most doubtful nodes would hear of
-    (`advice.situation.Walks`); for pairs: "neighbourhoods" (Xiong, Azimi & Fern 2014), which
+    `strategy` for labels: "walks", which "auto" is, asks the label that reaches most uncertain
+    nodes (`advice.situation.Walks`); for pairs: "neighbourhoods" (Xiong, Azimi & Fern 2014), which
     "auto" is; "random". A batch asks nothing twice: after every question the node counts as
     answered. Then `est.refit(...)` with the answers.
 
@@ -63,7 +63,7 @@ def next_queries(
 def _labels(
     situation: Situation, n: int, strategy: str, avoid: Ints, rng: np.random.Generator
 ) -> Ints:
-    open_ = ~situation.told
+    open_ = ~situation.labelled
     left_out = situation.at(avoid)
     open_[left_out[left_out >= 0]] = False
     count = min(n, int(np.count_nonzero(open_)))
@@ -97,7 +97,7 @@ def _avoided(situation: Situation, avoid: Any, width: int) -> Ints:
     return found.astype(np.int64)
 
 
-# --- When more answers stop to matter: what the fit would say without a part of them
+# --- When more answers stop to matter: the fit without a part of them
 
 
 # Asked pairs build on each other: half of them say far less than half. CSP on usps and optdigits
@@ -107,11 +107,11 @@ _HELD, _OF_PAIRS = 0.5, 0.1
 
 @dataclass(frozen=True)
 class Settled:
-    """What the fit is without a part of the answers, `left_out`: whether more would change much.
+    """A fit compared with fits without a share of the answers, `left_out`.
 
-    `moved` is the share of the rows that were answered otherwise, `agreed` that of the answers
-    left out which the fit to the others foresaw (of clusterers: of what they say of pairs), both
-    means over `draws`. `enough`: no more rows moved than was allowed.
+    `moved` is the share of the rows with another result, `agreed` that of the answers left out
+    which the fit to the others predicts (of clusterers: of their pairs), both means over `draws`.
+    `enough`: no more rows moved than was allowed.
     """
 
     moved: float
@@ -127,18 +127,18 @@ class Settled:
         word = "more answers hardly matter" if self.enough else "more answers matter"
         part, of = ("half", "half") if self.left_out == _HELD else ("a tenth", "tenth")
         return (
-            f"{word}: without {part} of them {self.moved:.1%} of the rows are answered otherwise, "
-            f"and {self.agreed:.0%} of that {of} is foreseen"
+            f"{word}: without {part} of them {self.moved:.1%} of the rows get another result, and "
+            f"{self.agreed:.0%} of that {of} is predicted"
         )
 
 
 def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0) -> Settled:
     """Whether more answers would change a fitted estimator by more than a share `moved` of rows.
 
-    It is refitted to a random half of what it was told, of pairs alone to nine tenths, `draws`
+    It is refitted to a random half of its side information, of pairs alone to nine tenths, `draws`
     times; the estimator itself stays as it is. If doubling the answers has changed few rows,
-    doubling them again will change fewer, for what helped most was asked first. Wrong answers show
-    as `agreed` well below 1 while little moves. Cost: `draws` refits. Raises InputError.
+    doubling them again will change fewer, as what helps most was asked first. Wrong answers show as
+    `agreed` well below 1 while little moves. Cost: `draws` refits. Raises InputError.
     """
     check_share(moved, "moved")
     draws = as_integer(draws, "draws", 1)
@@ -150,10 +150,9 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     found: list[tuple[float, float]] = []
     for _ in range(draws):
         kept, held = given.split(share, rng)
-        if held.is_empty:  # one label a class: none is spared
-            continue
-        with suppress(InputError):  # what is left may be too little
-            found.append(_without(est, kept, held))
+        with suppress(InputError):  # the rest may be too little
+            if not held.is_empty:  # as with one label a class
+                found.append(_without(est, kept, held))
     if not found:
         return Settled(1.0, 0.0, enough=False, draws=0)
     changed, agreed = (float(np.mean(column)) for column in zip(*found, strict=True))
@@ -161,7 +160,7 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
 
 
 def _without(est: Any, kept: Any, held: Any) -> tuple[float, float]:
-    """Share of the rows that are answered otherwise without `held`, and of it that is foreseen."""
+    """Share of the rows with another result without `held`, and of `held` that is predicted."""
     twin = copy(est)
     if hasattr(est, "given_labels_"):
         out = held.labels >= 0

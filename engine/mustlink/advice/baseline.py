@@ -1,8 +1,8 @@
-"""Does the graph help? Labels held out, answered by a method and by three that know no graph.
+"""Does the graph help? Labels held out, predicted by a method and by three rivals without a graph.
 
-1-NN answers with the class of the nearest labelled point, seeded k-means starts at the means of the
-classes (Basu, Banerjee & Mooney 2002), extra trees see the labelled points only (Geurts, Ernst &
-Wehenkel 2006). All are asked on a sample of the points, so that the cost is bounded.
+1-NN takes the class of the nearest labelled point, seeded k-means starts at the means of the
+classes (Basu, Banerjee & Mooney 2002), extra trees are fitted to the labelled points (Geurts, Ernst
+& Wehenkel 2006). All take a sample of the points, so that the cost is bounded.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from mustlink.propagation.propagator import Propagator
 
 Ints = NDArray[np.int64]
 
-_LABELS = 600  # that are looked at
+_LABELS = 600  # at most
 _FOLDS = 3
-_LEAST = 6  # labels held out, below which nothing is said
+_LEAST = 6  # labels held out for a comparison
 _TREES = 50
-_CHANCE = 0.05  # of a doubt where there is none, over the three rivals together
-_ALL_KNOWN = 0.5  # share of the sample's points above which the labels leave nothing to learn from
+_CHANCE = 0.05  # of a false warning, over the three rivals together
+_ALL_KNOWN = 0.5  # share of labelled points above which unlabelled ones are too few to learn from
 
 NEAREST, SEEDED, TREES = "1-NN", "seeded k-means", "extra trees"
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """How many of `held_out` labels are answered rightly, by whom, on `sampled` points.
+    """Shares of `held_out` labels that methods predict rightly, on `sampled` points.
 
     `method` was fitted to the neighbour graph of the sample, `right` maps it (as "ours") and its
     rivals to shares; "ours" is missing where it could not be fitted. `chance` is the probability
     that a rival no better than ours is right so much more often where they differ (sign test).
     `single` classes have one label, which is never held out. `better` names the rival that is
-    better beyond chance, `doubt` says it in words.
+    better beyond chance, `doubt` is a warning of it.
     """
 
     method: str
@@ -82,13 +82,13 @@ class Baseline:
 
 
 def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Baseline | None:
-    """Compare an estimator of labels with answers that know no graph, on labels held out.
+    """Compare an estimator of labels with rivals without a graph, on labels held out.
 
     Every label of points X (n, d), also rows read by blocks, is held out once, in three stratified
     parts; `y` (n,) has -1 for unknown. The estimator, fitted or not, is cloned and fitted to the
     neighbour graph of a sample of 1,500 points (30 a class, at most 6,000) with the labelled ones,
-    at most 600; what it chose before (subspace, parameter) is kept. A cluster answers with the
-    class of most labels in it. None for graphs, and where fewer than six labels can be held out.
+    at most 600; its choices (subspace, parameter) stay. The class of a cluster is that of most of
+    its labels. None for graphs, and where fewer than six labels can be held out.
     The same `random_state` (None: 0) gives the same. Raises InputError. Cost: three such fits.
     """
     if isinstance(X, Graph) or is_square(X):
@@ -105,9 +105,8 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     if classes.size < 2 or held < _LEAST or known.size > _ALL_KNOWN * rows.size:
         return None
     S = take(points, rows).astype(np.float64)
-    y_sample = np.full(rows.size, -1, dtype=np.int64)
+    y_sample, fold_of = np.full((2, rows.size), -1, dtype=np.int64)
     y_sample[np.searchsorted(rows, known)] = codes
-    fold_of = np.full(rows.size, -1, dtype=np.int64)
     fold_of[np.searchsorted(rows, known)] = fold
     seed = int(rng.integers(2**31 - 1))
     right = _judged(S, y_sample, fold_of, Ours(estimator, S, classes.size, seed), seed)
@@ -115,9 +114,9 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
 
 
 def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows that are looked at, and those of them whose label is; both ascending.
+    """Rows of the sample, and those of them with a label; both ascending.
 
-    `by_runs`: short runs of neighbouring rows, which a file reads sooner.
+    `by_runs`: short runs of neighbouring rows, which are faster to read from a file.
     """
     known = np.flatnonzero(labels >= 0)
     if known.size > _LABELS:
@@ -125,12 +124,12 @@ def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints
     classes = np.unique(labels[known]).size
     some = sample_rows(labels.size, classes)
     others = some_rows(labels.size, some, by_runs and labels.size > RUN * some, rng)
-    others = others[labels[others] < 0]  # labels beyond those looked at are not used unseen
+    others = others[labels[others] < 0]
     return np.union1d(others, known).astype(np.int64), known
 
 
 def _judged(S: Floats, y: Ints, fold: Ints, ours: Ours, seed: int) -> dict[str, NDArray[np.bool_]]:
-    """Whether every held-out label is answered rightly, by whom."""
+    """Whether every held-out label is predicted rightly, by method."""
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -151,7 +150,7 @@ def _judged(S: Floats, y: Ints, fold: Ints, ours: Ours, seed: int) -> dict[str, 
             for name, answer in answers.items():
                 if answer is not None:
                     found.setdefault(name, []).append(answer == y[held])
-    # Of a fit that fails for some of the parts only nothing is comparable.
+    # A method that fails for some of the parts is left out.
     whole = {name: parts for name, parts in found.items() if len(parts) == _FOLDS}
     return {name: np.concatenate(parts) for name, parts in whole.items()}
 
@@ -181,11 +180,11 @@ def _percent(p: float) -> str:
     return f"{p:.1%}" if p >= 1e-3 else "less than 0.1%"
 
 
-# --- The method beside its rivals: fitted to the graph of a sample, with what it chose before
+# --- The method itself on the graph of a sample
 
 
 class Ours:
-    """An estimator as it was asked for, what it chose kept, on the graph of a sample."""
+    """An estimator with its parameters and choices, on the graph of a sample."""
 
     def __init__(self, estimator: Any, S: NDArray[Any], n_classes: int, seed: int) -> None:
         """Clone an estimator, fitted or not, for points S (s, d) of so many classes."""
@@ -195,7 +194,7 @@ class Ours:
         report = getattr(estimator, "report_", None)
         chosen = {} if report is None else report.choices
         k = given.get("n_clusters")
-        if k == "auto":  # as many as were found, or as classes will be
+        if k == "auto":  # as many as the fit has, or classes
             k = changed["n_clusters"] = n_classes if report is None else report.n_clusters
         if given.get("subspace") == "auto":
             p = chosen.get("subspace", 4 * int(k or n_classes))

@@ -1,4 +1,4 @@
-"""Columns of points made comparable before distances are taken: by what the numbers look like."""
+"""Columns of different units, found by their values, and the steps that make them comparable."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
@@ -24,8 +24,8 @@ def choose_columns(
 ) -> tuple[Preparation, tuple[str, ...]]:
     """Steps for the columns of a sample X (m, d), and the reasons.
 
-    Columns of different units are standardised; the columns `numbers` only number the rows and are
-    left out. `names` of the columns are for the reasons.
+    Columns of different units are standardised. The columns `numbers` hold row numbers and are left
+    out. `names` of the columns are for the reasons.
     """
     steps, reasons = Preparation(drop=tuple(numbers)), list[str]()
     if numbers:
@@ -55,16 +55,12 @@ def has_unlike_columns(X: Floats) -> bool:
     s, e = spread[varies], extent[varies]
     if s.size < 2:
         return False
-    far = _ratio(s) >= _UNLIKE and _ratio(e) >= _UNLIKE
+    far = all(np.max(x) >= _UNLIKE * np.median(np.sort(x)[:-1]) for x in (s, e))
     v = s**2
     few = v.sum() ** 2 <= np.square(v).sum() * max(s.size / 2, 1.0001)
-    return bool(far and few and not _are_components(X[:, varies], s) and not _are_shares(X))
-
-
-def _ratio(sizes: NDArray[np.float64]) -> float:
-    """The largest size by the median of the others."""
-    order = np.sort(sizes)
-    return float(order[-1] / np.median(order[:-1]))
+    total = X.sum(axis=1, dtype=np.float64)
+    are_shares = X.min() >= 0 and total.min() > 0 and np.ptp(total) <= 1e-3 * total.mean()
+    return bool(far and few and not _are_components(X[:, varies], s) and not are_shares)
 
 
 def _are_components(X: Floats, spread: NDArray[np.float64]) -> bool:
@@ -78,30 +74,21 @@ def _are_components(X: Floats, spread: NDArray[np.float64]) -> bool:
     return bool(falls and apart)
 
 
-def _are_shares(X: Floats) -> bool:
-    total = X.sum(axis=1, dtype=np.float64)
-    return bool(X.min() >= 0 and total.min() > 0 and np.ptp(total) <= 1e-3 * total.mean())
+def code_of(step: Any) -> str:
+    """Python code of a transformer."""
+    if isinstance(step, ColumnTransformer):  # whose repr shortens lists
+        return f'ColumnTransformer({step.transformers!r}, remainder="passthrough")'
+    return repr(step)
 
 
-def transformers(steps: Preparation) -> list[tuple[Any, str, str]]:
-    """scikit-learn's transformers for the steps, in order, each with its code and its import."""
-    found: list[tuple[Any, str, str]] = []
+def transformers(steps: Preparation) -> list[Any]:
+    """scikit-learn's transformers for the steps, in order."""
+    found: list[Any] = []
     if steps.impute:
-        code = f"SimpleImputer(strategy={steps.impute!r})"
-        found.append(
-            (SimpleImputer(strategy=steps.impute), code, "sklearn.impute import SimpleImputer")
-        )
+        found.append(SimpleImputer(strategy=steps.impute))
     if steps.drop:
-        columns = list(steps.drop)
-        found.append(
-            (
-                make_column_transformer(("drop", columns), remainder="passthrough"),
-                f'make_column_transformer(("drop", {columns}), remainder="passthrough")',
-                "sklearn.compose import make_column_transformer",
-            )
-        )
+        dropped = [("drop", "drop", list(steps.drop))]
+        found.append(ColumnTransformer(dropped, remainder="passthrough"))
     if steps.standardize:
-        found.append(
-            (StandardScaler(), "StandardScaler()", "sklearn.preprocessing import StandardScaler")
-        )
+        found.append(StandardScaler())
     return found

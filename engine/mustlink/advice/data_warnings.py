@@ -1,7 +1,4 @@
-"""What a person should look at before trusting any method, from what was seen.
-
-A doubt is one plain sentence with its figure and what to do.
-"""
+"""Warnings about data, from their profile: one plain sentence each, with a figure and a cure."""
 
 from __future__ import annotations
 
@@ -24,9 +21,12 @@ _COMPARED = 30
 
 
 def data_warnings(seen: DataProfile) -> tuple[str, ...]:
-    """Every doubt that there is, the gravest first."""
-    topics = (_labels, _count, _agreement, _points, _graph, _pairs, _size)
-    return tuple(doubt for topic in topics for doubt in topic(seen))
+    """All warnings, the gravest first."""
+    topics = (_labels, _count, _agreement, _points, _graph, _pairs)
+    found = [warning for topic in topics for warning in topic(seen)]
+    if seen.n < _TINY:
+        found.append(f"only {seen.n} nodes: results depend on single nodes, check each of them")
+    return tuple(found)
 
 
 def _labels(seen: DataProfile) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _labels(seen: DataProfile) -> Iterator[str]:
 
 
 def _count(seen: DataProfile) -> Iterator[str]:
-    """K that nobody named."""
+    """K that was not given."""
     c, k = seen.count, seen.known
     if c.source == "default":
         yield (
@@ -85,7 +85,7 @@ def _count(seen: DataProfile) -> Iterator[str]:
 
 
 def _agreement(seen: DataProfile) -> Iterator[str]:
-    """Side information that the points know nothing of."""
+    """Side information that does not agree with the points."""
     k = seen.known
     if seen.kind != "points" or k.agreement is None or k.compared < _COMPARED:
         return
@@ -113,15 +113,11 @@ def _points(seen: DataProfile) -> Iterator[str]:
         yield (
             f"{column_title(c.largest, seen.columns)} makes up {c.dominance:.0%} of all variance, "
             f"its standard deviation is {c.spread:,.0f} times the median one, so that distances "
-            "are hardly more than this column: "
-            "divide columns of different units by their standard deviations: --standardize, or "
-            "sklearn's StandardScaler in Python"
+            "are hardly more than this column: divide columns of different units by their standard "
+            "deviations: --standardize, or sklearn's StandardScaler in Python"
         )
     if c.constant >= seen.d:
-        yield (
-            f"all {seen.d} columns are constant in the sample: there is nothing to tell points "
-            "apart"
-        )
+        yield (f"all {seen.d} columns are constant in the sample: points do not differ")
     if c.duplicates >= _DUPLICATES:
         yield (
             f"{c.duplicates:.0%} of the points equal another one: equal rows are one node that "
@@ -172,9 +168,3 @@ def _pairs(seen: DataProfile) -> Iterator[str]:
             f"{k.pairs:,} pairs are about {k.nodes:,} nodes only ({k.nodes / seen.n:.1%}): they "
             "say no more than labels of these nodes would; pairs of other nodes are worth more"
         )
-
-
-def _size(seen: DataProfile) -> Iterator[str]:
-    """Few nodes."""
-    if seen.n < _TINY:
-        yield f"only {seen.n} nodes: results depend on single nodes, look at them one by one"

@@ -1,4 +1,4 @@
-"""What was seen in data and side information: the figures behind rules and doubts."""
+"""Profiles of data and side information: the figures behind rules and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mustlink.selection.cluster_count import count_clusters, is_counted_as_netwo
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Points as numbers, by a sample of rows.
+    """Values of points, by a sample of rows.
 
     `zeros` is the share of values that are 0, `whole` whether all are whole numbers, `negative`
     whether some are below 0, `largest` the column of largest variance and `dominance` its share of
@@ -62,14 +62,14 @@ class GraphProfile:
 class Known:
     """Side information.
 
-    `least` and `most` are the numbers of labels of the class with fewest and most, `nodes` those
-    about which something is said, `per_node` distinct pairs by all n nodes, `soft` whether a second
-    graph or matrix is among it. `contradiction` is the first of the contradictions. `agreement` is
-    how far side information and data tell the same: by labels, the share of labelled nodes whose
-    nearest labelled node has their class, and by pairs the chance that a must-link is nearer than a
-    cannot-link, half of it meaning nothing; None where too little can be compared. `compared` nodes
-    or pairs were looked at for it. `repeated` are columns of the points that have one value a class
-    on all of these labelled nodes, and so may be the labels themselves.
+    `least` and `most` are the numbers of labels of the class with fewest and most, `nodes` the
+    number of nodes with side information, `per_node` distinct pairs over all n nodes, `soft` is
+    whether there is a second graph or matrix, `contradiction` the first of the contradictions.
+    `agreement` with the data is, by labels, the share of labelled nodes whose nearest labelled node
+    has their class, and by pairs the chance that a must-link is nearer than a cannot-link, 0.5 if
+    they are random; None where too little can be compared. `compared` is the number of nodes or
+    pairs for it. `repeated` are columns of the points with one value a class on these labelled
+    nodes, which may be the labels themselves.
     """
 
     labelled: int = 0
@@ -89,32 +89,25 @@ class Known:
 
     @property
     def pairs(self) -> int:
-        """Distinct pairs that were given."""
+        """Distinct pairs."""
         return self.must + self.cannot
 
     @property
     def kind(self) -> str:
-        """What was given: none, labels, pairs, graph, or mixed."""
-        given = [
-            name
-            for name, there in (
-                ("labels", self.labelled > 0),
-                ("pairs", self.pairs > 0),
-                ("graph", self.soft),
-            )
-            if there
-        ]
-        return "none" if not given else given[0] if len(given) == 1 else "mixed"
+        """The kind: none, labels, pairs, graph, or mixed."""
+        parts = {"labels": self.labelled > 0, "pairs": self.pairs > 0, "graph": self.soft}
+        kinds = [name for name, present in parts.items() if present]
+        return "none" if not kinds else kinds[0] if len(kinds) == 1 else "mixed"
 
 
 @dataclass(frozen=True)
 class Count:
     """The number of clusters, its source, and how clear it is.
 
-    `source` is given, labels, gap (of the spectrum), network (three counts), default, or later: in
-    the fit, `k` is then but what memory is estimated with. For the two that are counted, on a
-    sample's graph, `gap` is the widest (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), at most 1, `reason` the
-    counts in words, and `doubt` why it may be another number.
+    `source` is given, labels, gap (of the spectrum), network (three counts), default, or later: it
+    is counted in the fit, and `k` only serves to estimate memory. Of gap and network, on a sample's
+    graph, `gap` is the widest (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), at most 1, `reason` the counts in
+    words, and `doubt` why it may be another number.
     """
 
     k: int
@@ -126,13 +119,12 @@ class Count:
 
 @dataclass(frozen=True)
 class DataProfile:
-    """What a look at the data found.
+    """The profile of data and side information.
 
-    `kind` is points, or of a given graph: pixels (of a picture), network (relations, with degrees
-    that differ) or graph (all others, of nearest neighbours as a rule). d is 0 for graphs. The
-    graph's profile, agreement and count are of points after `preparation`, coordinates of them as
-    they are.
-    `columns` are the names of these, if they have some.
+    `kind` is points, or of a graph as input: pixels (of a picture), network (relations, with
+    degrees that differ) or graph (all others, mostly of nearest neighbours). d is 0 for graphs. The
+    graph's profile, agreement and count are of points after `preparation`, coordinates of points
+    before it. `columns` are the names of the columns, if they have some.
     """
 
     kind: str
@@ -151,16 +143,16 @@ class DataProfile:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        told = {**asdict(self), "columns": list(self.columns)}
-        told["known"]["repeated"] = list(self.known.repeated)
-        return {**told, "preparation": self.preparation.to_dict()}
+        values = {**asdict(self), "columns": list(self.columns)}
+        values["known"]["repeated"] = list(self.known.repeated)
+        return {**values, "preparation": self.preparation.to_dict()}
 
 
-# --- What a graph looks like: components, degrees, of what kind it is; its spectrum
+# --- A graph: components, degrees, its kind; its spectrum
 
 
-SPECTRUM_NODES = 30_000  # a graph of more is not decomposed for a guess
-NETWORK_NODES = 50_000  # whose vectors need no sharpness
+SPECTRUM_NODES = 30_000  # most nodes of a graph whose spectrum is computed
+NETWORK_NODES = 50_000  # of a network, whose vectors may be rough
 DEFAULT_CLUSTERS = 8  # of the estimators
 _PART = 0.01  # share of the nodes from which a component is no crumb
 _OFFSETS = 40  # steps between neighbours that a grid of pixels has at most, both ways
@@ -195,7 +187,7 @@ def kind_of_graph(graph: Graph) -> str:
 
 
 def is_pixels(graph: Graph) -> bool:
-    """Whether the nodes are the pixels of a picture, row by row: few steps make most edges."""
+    """Whether the nodes are pixels of a picture, row by row: most edges have few differences."""
     if graph.info.get("kind") == "image":
         return True
     W = graph.affinity
@@ -210,8 +202,7 @@ def is_pixels(graph: Graph) -> bool:
 
 
 def count_of_graph(graph: Graph, seed: int) -> Count:
-    """K as clusterers count it; 2 of next to nothing, and where counting takes longer than a look
-    8 for the bill alone, while the fit is to count.
+    """K as clusterers count it, 2 of nearly empty graphs, 8 where only the fit shall count.
 
     Cost: a few seconds; ten or more for networks of 50,000 nodes.
     """
@@ -226,20 +217,22 @@ def count_of_graph(graph: Graph, seed: int) -> Count:
     return Count(found.k, source, found.gap, found.reason, found.doubt)
 
 
-# --- What points look like as numbers: zeros, whole numbers, columns of other scale, duplicates
+# --- Values of points: zeros, whole numbers, columns of other scale, duplicates
 
 
-_ROWS = 2000  # looked at: shares need no more
+_ROWS = 2000  # for shares of values
 _COUNTS_ZEROS = 0.9  # share of zeros from which non-negative numbers are words, tags, genes …
 _COUNTS_COLUMNS = 100
-_NUMBERED = 20  # rows from which whole numbers, each once, may be numbers of rows
-_COVERED = 1.1  # times as many whole numbers as rows in the range of such a column
+_NUMBERED = 20  # rows from which distinct whole numbers may be row numbers
+_COVERED = 1.1  # range of a column of row numbers, in rows
 
 
 def look_at_points(X: Floats) -> Coordinates:
     """Traits of points (m, d), a sample of them where m is large. Cost O(md)."""
     step = max(1, X.shape[0] // _ROWS)
     some = X[::step]
+    rows = np.ascontiguousarray(X).view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))
+    times = np.unique(rows.ravel(), return_counts=True)[1]
     variance = X.var(axis=0, dtype=np.float64)
     varying = variance > 0
     total = float(variance.sum())
@@ -253,14 +246,14 @@ def look_at_points(X: Floats) -> Coordinates:
         dominance=float(variance[largest] / total) if total > 0 else 0.0,
         spread=float(np.sqrt(variance[largest] / median)) if median > 0 else 1.0,
         constant=int(np.count_nonzero(~varying)),
-        duplicates=_duplicates(X),
+        duplicates=float(times[times > 1].sum() / X.shape[0]),
     )
 
 
 def row_numbers(X: Floats, n: int) -> tuple[int, ...]:
-    """Columns of a sample X (m, d) of n rows, in their order, that only number the rows.
+    """Columns of row numbers in a sample X (m, d) of n rows, in their order.
 
-    Whole numbers, each once, that rise or fall throughout or fill nearly all of their range.
+    Distinct whole numbers that rise or fall throughout or fill nearly all of their range.
     """
     if X.shape[0] < _NUMBERED:
         return ()
@@ -277,24 +270,17 @@ def row_numbers(X: Floats, n: int) -> tuple[int, ...]:
     return found if len(found) < X.shape[1] else ()
 
 
-def _duplicates(X: Floats) -> float:
-    """Share of rows that equal an earlier or later one."""
-    rows = np.ascontiguousarray(X).view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))
-    times = np.unique(rows.ravel(), return_counts=True)[1]
-    return float(times[times > 1].sum() / X.shape[0])
-
-
 def are_counts(c: Coordinates, d: int) -> bool:
     """Whether points look like words or tags of documents: few of many columns, none negative."""
     return not c.negative and c.zeros >= _COUNTS_ZEROS and d >= _COUNTS_COLUMNS
 
 
-# --- Points that are looked at: a sample of rows, quickly read wherever they are
+# --- A sample of rows, of an array or a file
 
 
 WORK = 6e9  # m²(d + 130) of comparing all pairs of a sample: half a second
 MOST = 6000  # points of a sample
-RUN = 32  # neighbouring rows read in one go from a file
+RUN = 32  # neighbouring rows that are read together from a file
 Floats = NDArray[np.floating]
 
 
@@ -307,7 +293,7 @@ def is_square(data: Any) -> bool:
 def readable(points: Any) -> tuple[Any, bool]:
     """Points (n, d) as a checked array, or as rows to be read by blocks; raises InputError.
 
-    Missing values (NaN) of an array are filled with means; tells whether there were some.
+    Missing values (NaN) of an array are filled with means; also returns whether there were some.
     """
     is_sparse: bool = sp.issparse(points)
     if is_sparse:
@@ -327,27 +313,22 @@ def readable(points: Any) -> tuple[Any, bool]:
     return points, False
 
 
-def sample_size(n: int, d: int) -> int:
-    """Points that are compared with each other within a fixed amount of work."""
-    return int(min(n, MOST, max(500, (WORK / (d + 130)) ** 0.5)))
-
-
 def sampled_rows(points: Any, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Numbers of the rows of a sample, ascending: any of an array, short runs of a file."""
+    """Numbers of the rows of a sample, ascending: any of an array, short runs of a file.
+
+    So many that all can be compared with each other within a fixed amount of work.
+    """
     n, d = (int(size) for size in points.shape)
-    m = sample_size(n, d)
-    if m == n:
-        return np.arange(n)
-    return np.sort(some_rows(n, m, is_rows(points), rng))
+    m = int(min(n, MOST, max(500, (WORK / (d + 130)) ** 0.5)))
+    return np.arange(n) if m == n else np.sort(some_rows(n, m, is_rows(points), rng))
 
 
 def some_rows(n: int, m: int, by_runs: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """About m of n rows by chance, each once; in short runs, which a file reads sooner."""
+    """About m of n rows by chance, each once; in short runs, which are faster to read."""
     if not by_runs:
         return rng.choice(n, m, replace=False)
     starts = rng.choice(n // RUN, m // RUN, replace=False) * RUN
-    found: NDArray[np.int64] = (starts[:, None] + np.arange(RUN)).ravel()
-    return found
+    return (starts[:, None] + np.arange(RUN)).ravel()
 
 
 def take(points: Any, rows: NDArray[np.int64]) -> NDArray[np.floating]:

@@ -1,15 +1,14 @@
-"""Which pairs to ask, by neighbourhoods: nodes known to be together, and which of these are apart.
+"""Which pairs to ask, by neighbourhoods: groups of nodes known to be together, and known apart.
 
-Of Xiong, Azimi & Fern (IEEE TKDE 2014): a node worth asking is asked about together with the
-neighbourhood that it most likely belongs to, then, after a "no", with the next likely, until it is
-in one or is the first of a new one; what follows from other answers is never asked. Nodes are taken
-in the order of what a label of them is worth (`Walks`), and of a node that was begun with, the next
-question comes before any new one. What is likely is told by the rows of the fit's own embedding.
+Of Xiong, Azimi & Fern (IEEE TKDE 2014): a node is asked about with the neighbourhood that it most
+likely belongs to, then, after a "no", with the next likely, until it is in one or is the first of a
+new one; pairs that follow from other answers are never asked. Nodes are in the order of the value
+of their label (`Walks`), and open questions about a node come before those about a new one. The
+likelihood is by the rows of the fit's own embedding.
 
-Beside their method: answers may be wrong, and one wrong "yes" joins two groups with all that
-follows. Where a single answer holds two parts of a group together, it is asked again by other
-nodes, and after a "no" a third time: until two agree (see `constraints.closure.outvoted`). With one
-answer of twenty wrong, 300 pairs asked on optdigits take CSP to ARI .92, without it to .84.
+Beyond their method: answers may be wrong, and one wrong "yes" joins two groups with all that
+follows. Where a single answer joins two large parts of a group, other nodes of them are asked, and
+after a "no" a third pair: until two answers agree (see `constraints.closure.outvoted`).
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-_MOST = 300  # groups that are looked at
-_MATES = 1.0  # what being in one cluster counts beside the cosine of the rows
+_MOST = 300  # groups
+_MATES = 1.0  # weight of one cluster beside the cosine of the rows
 
 
 @dataclass(eq=False)
 class Neighbourhoods:
     """Groups of working nodes, a list each with its nodes first to last, and which are apart.
 
-    They are the groups of what is believed of all that was `said`. `apart` and `avoided` hold pairs
-    of groups, and of nodes, that need not be asked, `told` those of nodes that were.
+    They are those of `pairs`, the certain pairs and labels. `apart` are pairs of groups that are
+    known to be apart, `asked` and `avoided` pairs of nodes that need no question.
     """
 
     situation: Situation
     labels: Ints
     groups: list[list[int]]
-    said: PairGroups
+    pairs: PairGroups
     apart: set[tuple[int, int]] = field(default_factory=set)
+    asked: set[tuple[int, int]] = field(default_factory=set)
     avoided: set[tuple[int, int]] = field(default_factory=set)
-    told: set[tuple[int, int]] = field(default_factory=set)
 
     @classmethod
     def of(cls, situation: Situation, avoid: Ints) -> Self:
-        """From all that is known of nodes with edges; `avoid` (a, 2) working nodes."""
+        """From pairs and labels of nodes with edges; `avoid` (a, 2) working nodes."""
         given, labels = situation.given, None
         pairs, belief = given.merged
         ends = situation.at(pairs)
@@ -62,45 +61,42 @@ class Neighbourhoods:
             rows = np.flatnonzero(given.labels >= 0)
             at = situation.at(rows)
             labels[at[at >= 0]] = given.labels[rows[at >= 0]]
-        said = gather(ends[belief > 0], ends[belief < 0], labels)
-        said = said.without(*outvoted(said))
-        group = np.unique(said.grouped[0], return_inverse=True)[1]
+        certain = gather(ends[belief > 0], ends[belief < 0], labels)
+        certain = certain.without(*outvoted(certain))
+        group = np.unique(certain.grouped[0], return_inverse=True)[1]
         groups: list[list[int]] = [[] for _ in range(int(group.max(initial=-1)) + 1)]
-        for node, g in zip(said.nodes.tolist(), group.tolist(), strict=True):
+        for node, g in zip(certain.nodes.tolist(), group.tolist(), strict=True):
             groups[g].append(node)
-        found = cls(situation, situation.labels, groups, said)
-        found.apart = {_pair(*one) for one in group[said.cannot].tolist()}
-        heads = np.unique(group[said.seed >= 0]).tolist()
-        found.apart |= {(a, b) for i, a in enumerate(heads) for b in heads[i + 1 :]}
-        found.avoided = {_pair(*one) for one in avoid.tolist()}
-        found.told = {_pair(*one) for one in ends.tolist()}
-        return found
+        apart = {_pair(*one) for one in group[certain.cannot].tolist()}
+        heads = np.unique(group[certain.seed >= 0]).tolist()
+        apart |= {(a, b) for i, a in enumerate(heads) for b in heads[i + 1 :]}
+        asked, avoided = ({_pair(*one) for one in some.tolist()} for some in (ends, avoid))
+        return cls(situation, situation.labels, groups, certain, apart, asked, avoided)
 
     def second_opinions(self) -> list[tuple[int, int]]:
-        """Pairs of nodes whose answer would bear out the one that holds two large parts together.
+        """Pairs of nodes to confirm the only answer that joins two large parts of a group.
 
         Of every group the must-link with the largest parts that nothing else joins; the two nodes
-        are those most alike of the parts. Groups with the largest parts first.
+        are the most similar of the parts. Groups with the largest parts first.
         """
-        said = self.said
-        group, refused = said.grouped
-        links = np.column_stack([said.left, said.right])
+        group, refused = self.pairs.grouped
+        links = np.column_stack([self.pairs.left, self.pairs.right])
         trees = MustTrees.of(links[~refused], group)
         able = trees.is_bridge & (trees.smaller >= LARGE)
-        able[able] = np.flatnonzero(~refused)[trees.link[able]] >= said.n_chain
+        able[able] = np.flatnonzero(~refused)[trees.link[able]] >= self.pairs.n_chain
         branches = np.flatnonzero(able)
         branches = branches[np.argsort(-trees.smaller[branches], kind="stable")]
         branches = branches[np.sort(np.unique(group[branches], return_index=True)[1])]
-        asked = (self._most_alike(*trees.parts(one)) for one in branches.tolist())
+        asked = (self._most_similar(*trees.parts(one)) for one in branches.tolist())
         return [pair for pair in asked if pair is not None]
 
-    def _most_alike(self, one: Ints, other: Ints) -> tuple[int, int] | None:
-        """The nodes of two parts that are most alike, but for pairs that were asked about."""
-        first, second = self.said.nodes[one[:_MOST]], self.said.nodes[other[:_MOST]]
-        likeness = self._rows(first) @ self._rows(second).T
-        for at in np.argsort(-likeness, axis=None, kind="stable").tolist():
+    def _most_similar(self, one: Ints, other: Ints) -> tuple[int, int] | None:
+        """The nodes of two parts that are most similar, but for pairs that need no question."""
+        first, second = self.pairs.nodes[one[:_MOST]], self.pairs.nodes[other[:_MOST]]
+        similarity = self._rows(first) @ self._rows(second).T
+        for at in np.argsort(-similarity, axis=None, kind="stable").tolist():
             pair = int(first[at // second.size]), int(second[at % second.size])
-            if not self._was_asked(*pair):
+            if not self._is_done(*pair):
                 return pair
         return None
 
@@ -120,12 +116,12 @@ class Neighbourhoods:
     def question(self, group: int, others: list[int]) -> tuple[int, int, int] | None:
         """The likeliest other group, a node of this one and one of that; None where none is open.
 
-        The two nodes are as alike as can be: they are the easiest to compare.
+        The two nodes are as similar as possible: they are the easiest to compare.
         """
         own = self.groups[group][0]
         open_ = [g for g in others if g != group and _pair(g, group) not in self.apart]
         for other in sorted(open_, key=lambda g: (-self._likeness(group, g), g)):
-            mates = np.array([m for m in self.groups[other] if _pair(own, m) not in self.told])
+            mates = np.array([m for m in self.groups[other] if _pair(own, m) not in self.asked])
             if not mates.size:
                 continue
             mate = int(mates[np.argmax(self._rows(mates) @ self._rows([own])[0])])
@@ -133,13 +129,8 @@ class Neighbourhoods:
                 return other, own, mate
         return None
 
-    def begin(self, node: int) -> int:
-        """A group of its own for a node of which nothing is known."""
-        self.groups.append([node])
-        return len(self.groups) - 1
-
     def expect(self, group: int, other: int) -> bool:
-        """Take the pair as answered by the labels of the fit; whether the two are one then."""
+        """Answer the pair by the labels of the fit; whether the two are one group then."""
         together = bool(self.labels[self.groups[group][0]] == self._label(other))
         if together:
             self.groups[other] += self.groups[group]
@@ -148,13 +139,13 @@ class Neighbourhoods:
         return together
 
     def follows(self, one: int, other: int) -> bool:
-        """Whether a pair of nodes is known, by what was answered or refused."""
+        """Whether the answer to a pair of nodes is known, or it was asked or refused."""
         g, h = self._group_of.get(one, -1), self._group_of.get(other, -2)
-        return g == h or _pair(g, h) in self.apart or self._was_asked(one, other)
+        return g == h or _pair(g, h) in self.apart or self._is_done(one, other)
 
-    def _was_asked(self, one: int, other: int) -> bool:
+    def _is_done(self, one: int, other: int) -> bool:
         pair = _pair(one, other)
-        return pair in self.told or pair in self.avoided
+        return pair in self.asked or pair in self.avoided
 
     @cached_property
     def _group_of(self) -> dict[int, int]:
@@ -184,7 +175,7 @@ def _pair(a: int, b: int) -> tuple[int, int]:
     return (a, b) if a < b else (b, a)
 
 
-_LOOKED = 1_000_000  # pairs that are drawn, at most, where few are open
+_LOOKED = 1_000_000  # pairs that are drawn at most
 
 
 def pairs_to_ask(
@@ -201,23 +192,24 @@ def pairs_to_ask(
 
 
 def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> list[list[int]]:
-    told = situation.told.copy()
-    told[[node for group in hoods.groups for node in group]] = True
-    situation = replace(situation, told=told)
+    labelled = situation.labelled.copy()
+    labelled[[node for group in hoods.groups for node in group]] = True
+    situation = replace(situation, labelled=labelled)
     sure, begun = hoods.sorted_out()
     found = [[one, other] for one, other in hoods.second_opinions()[:n]]
     for group in begun:
         asked = hoods.question(group, sure)
         if asked is not None and len(found) < n:
             found.append([asked[1], asked[2]])
-    open_, node = ~told, -1
+    open_, node = ~labelled, -1
     worth = Walks.of(situation) if len(found) < n else None
     while worth is not None and len(found) < n and open_.any():
         if node >= 0:
             worth.answered(node)
         node = int(np.argmax(np.where(open_, worth.values, -np.inf)))
         open_[node] = False
-        group = hoods.begin(node)
+        hoods.groups.append([node])
+        group = len(hoods.groups) - 1
         asked = hoods.question(group, sure)
         if asked is None:  # the first of all, or all others are avoided
             sure += [group] if not sure else []
@@ -231,7 +223,7 @@ def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> l
 def _at_random(
     situation: Situation, hoods: Neighbourhoods, n: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Pairs that are not known, as likely each; a node again only after all others.
+    """Unknown pairs, equally likely; a node again only after all others.
 
     Of nodes in a random order on a circle: neighbours first, then the next but one, and so on.
     """

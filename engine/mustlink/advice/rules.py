@@ -1,6 +1,6 @@
-"""The rules: which method for what was seen. The first row that applies speaks.
+"""The rules: which method for which data. The first row that applies is taken.
 
-Every row says where its advice was measured; figures of `bench/suggest.py` are mean regrets, the
+Every row names its measurement; figures of `bench/suggest.py` are mean regrets, the
 adjusted Rand index lost against the best method of each data set, over its four sets of points of
 two classes (K = 2) or seven of more, MNIST and letters not among them. To change the advice, change
 or move a row, then run `python bench/suggest.py`.
@@ -30,7 +30,7 @@ def class_mass(seen: DataProfile) -> dict[str, Any]:
 class Rule:
     """One row.
 
-    `why` is filled with `s` (what was seen) and `k` (the side information in it); `otherwise` are
+    `why` is a format of `s` (the profile) and `k` (its side information); `otherwise` are
     alternatives, each a method and when to take it.
     """
 
@@ -48,13 +48,13 @@ class Rule:
 
 
 def by_labels(seen: DataProfile) -> bool:
-    """Whether labels of two classes or more are all that is known, and K is their number."""
+    """Whether there are labels alone, of two classes or more, and K is their number."""
     k = seen.known
     return k.kind == "labels" and 2 <= k.classes == seen.count.k
 
 
 def by_pairs(seen: DataProfile) -> bool:
-    """Whether pairs are all that is known."""
+    """Whether there are pairs alone."""
     return seen.known.kind == "pairs"
 
 
@@ -218,7 +218,7 @@ RULES: tuple[Rule, ...] = (
         "few pairs",
         by_pairs,
         "ConstrainedAP",
-        "{k.pairs:,} pairs for {s.n:,} nodes, {k.per_node:.2g} a node: few, which the graph must "
+        "{k.pairs:,} pairs for {s.n:,} nodes, {k.per_node:.2g} a node: few, so that the graph must "
         "carry them far, as a Gaussian process does",
         "bench/suggest.py, K > 2, n/20 pairs: 0.05, FastGE 0.04, SSSC 0.09, CSP 0.11; "
         "docs/methods.md, MNIST, 300 pairs: 0.844, FastGE 0.728",
@@ -229,7 +229,7 @@ RULES: tuple[Rule, ...] = (
         lambda s: True,
         "CSP",
         "labels, pairs or a second graph, about {k.nodes:,} nodes and {s.count.k} clusters: one "
-        "problem takes them all",
+        "problem takes all of them",
         "docs/methods.md; bench/papers/RESULTS.md, WD14",
         (("SSSC", "a weight for what is known (gamma) is to be set by hand"), _CUT),
     ),

@@ -1,4 +1,4 @@
-"""What questions are chosen by: who is known, how sure the fit is, and who would hear of an answer.
+"""What questions are chosen by: labelled nodes, uncertainty, and reach of a label by random walks.
 
 Everything is in working order (`operators.laplacian`): the m nodes that have an edge.
 """
@@ -28,27 +28,27 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A fitted estimator, its graph's `laplacian` and `rows` (m,): a row of the caller a node.
+    """A fitted estimator, its graph's `laplacian`, and `rows` (m,): an input row of every node.
 
-    `told` (m,) whether a label is known, `given` the constraints of rows.
+    `labelled` (m,) is whether a node has a label, `given` are the constraints of rows.
     """
 
     estimator: Any
     laplacian: NormalizedLaplacian
     rows: Ints
-    told: NDArray[np.bool_]
+    labelled: NDArray[np.bool_]
     given: Constraints
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Of a fitted estimator; raises InputError where it is none that can be told something."""
+        """Of a fitted estimator; raises InputError where it takes no labels and no constraints."""
         given, graph = given_of(estimator), estimator.graph_
         weights = getattr(estimator, "_row_weights", None)
         laplacian = laplacian_of(estimator._view(graph, Recorder(Unheard()), row_weights=weights))
-        told, rows = np.zeros(laplacian.size, dtype=np.bool_), graph.first_rows[laplacian.nodes]
-        found = cls(estimator, laplacian, rows, told, given)
-        at = found.at(_labelled(given))
-        told[at[at >= 0]] = True
+        labelled = np.zeros(laplacian.size, dtype=np.bool_)
+        found = cls(estimator, laplacian, graph.first_rows[laplacian.nodes], labelled, given)
+        at = found.at(_labelled_rows(given))
+        labelled[at[at >= 0]] = True
         return found
 
     @property
@@ -60,25 +60,22 @@ class Situation:
         """Working numbers of rows, -1 for those without an edge."""
         graph, rows = self.estimator.graph_, np.asarray(rows, dtype=np.int64)
         nodes = rows if graph.rows is None else graph.rows[rows]
-        found: Ints = self.laplacian.positions[nodes]
-        return found
+        return self.laplacian.positions[nodes]
 
     def alone(self, avoid: Ints) -> Ints:
-        """Rows without an edge that have no label and are not to be avoided, one of equal ones."""
+        """Rows without an edge, without a label and not in `avoid`, one of equal ones."""
         graph = self.estimator.graph_
         shut = np.zeros(graph.n_nodes, dtype=np.bool_)
         shut[self.laplacian.nodes] = True
-        rows = np.concatenate([_labelled(self.given), avoid])
+        rows = np.concatenate([_labelled_rows(self.given), avoid])
         shut[rows if graph.rows is None else graph.rows[rows]] = True
-        found: Ints = graph.first_rows[~shut]
-        return found
+        return graph.first_rows[~shut]
 
     @property
     def labels(self) -> Ints:
         """Number of every node's cluster or class (m,), -1 for none."""
         codes, _ = encoded(self.estimator.labels_, "labels_")
-        found: Ints = np.asarray(codes, dtype=np.int64)[self.rows]
-        return found
+        return np.asarray(codes, dtype=np.int64)[self.rows]
 
 
 def uncertainties(situation: Situation) -> Floats:
@@ -89,9 +86,8 @@ def uncertainties(situation: Situation) -> Floats:
     """
     estimator, laplacian = situation.estimator, situation.laplacian
     shares: Any = getattr(estimator, "label_distributions_", None)
-    trust, evidence = usual(estimator.graph_).trust, None
-    if shares is None:
-        evidence = estimator._evidence()
+    trust = usual(estimator.graph_).trust
+    evidence = estimator._evidence() if shares is None else None
     found = np.ones(situation.m)
     order = laplacian.positions[np.sort(laplacian.nodes)]  # rows of W as they lie in memory
     for block in row_slices(situation.m, 64):
@@ -109,13 +105,13 @@ def uncertainties(situation: Situation) -> Floats:
 
 
 def given_of(estimator: Any) -> Constraints:
-    """What the last fit was told of rows; labels of a propagator as constraints.
+    """The side information of the last fit; labels of a propagator as constraints.
 
-    Raises InputError for what is no fitted estimator that can be told something.
+    Raises InputError unless it is a fitted estimator with labels or constraints.
     """
     graph, name = getattr(estimator, "graph_", None), type(estimator).__name__
-    told = hasattr(estimator, "given_labels_") or hasattr(estimator, "constraints_")
-    if graph is None or not told or not hasattr(estimator, "refit"):
+    informed = hasattr(estimator, "given_labels_") or hasattr(estimator, "constraints_")
+    if graph is None or not informed or not hasattr(estimator, "refit"):
         raise InputError(
             f"{name}: nothing can be asked about it; give a fitted estimator that has refit, such "
             "as CSP or Poisson"
@@ -125,12 +121,10 @@ def given_of(estimator: Any) -> Constraints:
     if hasattr(estimator, "given_labels_"):
         codes = encoded(estimator.given_labels_, "given_labels_")[0]
         return Constraints.from_labels(codes)
-    found: Constraints = estimator.constraints_
-    return found
+    return estimator.constraints_
 
 
-def _labelled(given: Constraints) -> Ints:
-    """Rows that have a label."""
+def _labelled_rows(given: Constraints) -> Ints:
     return np.empty(0, np.int64) if given.labels is None else np.flatnonzero(given.labels >= 0)
 
 
@@ -139,69 +133,68 @@ def _labelled(given: Constraints) -> Ints:
 
 MOST_STEPS = 8
 _FEWER, _MANY = 4, 200_000  # steps on so many nodes, where they would cost most of the time
-_WITHIN = 4  # of an answer's share: what hears little of it counts, too
-_WALKS_FROM = 16  # nodes by which 1/(Pᵗ)_ii is told
+_WITHIN = 4  # of an answer's share: nodes of little reach count, too
+_WALKS_FROM = 16  # nodes by which 1/(Pᵗ)_ii is estimated
 
 
 @dataclass(eq=False)
 class Walks:
-    """Worth of asking about a node: how many doubtful nodes would hear of it for the first time.
+    """Value of asking about a node: how many uncertain nodes its label reaches first.
 
-    P = D⁻¹W, h_j = Σ_known (Pᵗ)_jk is what node j has heard, s how much a node hears of itself, d_j
-    the fit's doubt about it, 1 − (p₁ − p₂), or 1 while fewer are known than there are clusters:
+    P = D⁻¹W, h_j = Σ_known (Pᵗ)_jk is how far labels reach node j, s how far a node reaches itself,
+    d_j the uncertainty 1 − (p₁ − p₂), or 1 with fewer labels than clusters:
 
         value(k) = Σ_j d_j exp(−h_j/s) (Pᵗ)_jk.
 
     Coverage with a soft radius (Yehuda et al., *Active learning through a covering lens*, NeurIPS
-    2022, with walks in the place of balls) weighed by doubt (explore, then exploit: Miller &
-    Calder, SIAM J. Math. Data Sci. 2023, whose decay also comes from a graph). Doubt alone asks
-    about outliers between two classes, which tell nothing of others.
+    2022, with walks in place of balls) weighed by uncertainty (explore, then exploit: Miller &
+    Calder, SIAM J. Math. Data Sci. 2023, whose decay also comes from a graph). Uncertainty alone
+    asks about outliers between two classes, which say nothing about others.
 
-    A walk of t steps is spread over about 1/(Pᵗ)_ii nodes, which shall be no more than a quarter of
-    m over the answers or clusters. The more is known, the shorter are the walks, down to nearly
-    doubt alone, and in networks, where a few steps reach all, they are short from the beginning. It
-    takes no eigenvectors, and finds small groups that smooth vectors do not show.
+    A walk of t steps is spread over about 1/(Pᵗ)_ii nodes, at most a quarter of m over the number
+    of answers or clusters. The more labels, the shorter the walks, down to nearly uncertainty
+    alone, and in networks, where a few steps reach all, they are short from the beginning. It takes
+    no eigenvectors, and finds small groups that smooth vectors do not show.
 
-    `doubt` (m,), each node as often as it counts; `heard` h (m,), in units of s `own`; `values`
-    (m,). Cost: 2t products with W once; a question changes values within 2t steps of its node
-    alone.
+    `uncertainty` (m,), times the copies of a node; `reached` h (m,), in units of s `own`; `values`
+    (m,). Cost: 2t products with W once; a question changes values within 2t steps of its node only.
     """
 
     laplacian: NormalizedLaplacian
-    doubt: Floats
+    uncertainty: Floats
     steps: int
     own: float
-    heard: Floats
+    reached: Floats
     values: Floats
 
     @classmethod
     def of(cls, situation: Situation) -> Self:
-        """By what is known, and the fit's doubts once there are answers for all clusters."""
+        """By the labels, and by uncertainties once there is a label for every cluster."""
         laplacian, m = situation.laplacian, situation.m
-        k, known = int(situation.estimator.report_.n_clusters), int(situation.told.sum())
-        doubt = uncertainties(situation) if known >= k else np.ones(m)
-        doubt = doubt * laplacian.copies
+        k, known = int(situation.estimator.report_.n_clusters), int(situation.labelled.sum())
+        uncertainty = uncertainties(situation) if known >= k else np.ones(m)
+        uncertainty = uncertainty * laplacian.copies
         steps, own = fitting_steps(laplacian, m / (_WITHIN * max(k, known)))
-        root, heard = laplacian.root_degree, np.zeros(m)
+        root, reached = laplacian.root_degree, np.zeros(m)
         if known:
-            heard = _walked(laplacian, root * situation.told, steps) / root / own
-        values = root * _walked(laplacian, doubt * np.exp(-heard) / root, steps)
-        return cls(laplacian, doubt, steps, own, heard, values)
+            reached = _walked(laplacian, root * situation.labelled, steps) / root / own
+        values = root * _walked(laplacian, uncertainty * np.exp(-reached) / root, steps)
+        return cls(laplacian, uncertainty, steps, own, reached, values)
 
     def answered(self, node: int) -> None:
-        """The node is asked."""
+        """Update values for a question about the node."""
         root = self.laplacian.root_degree
-        reached = self._from(np.array([node]), root[[node]])
-        at = reached.indices
-        before = self.doubt[at] * np.exp(-self.heard[at])
-        self.heard[at] += reached.data / root[at] / self.own
-        change = self.doubt[at] * np.exp(-self.heard[at]) - before
+        walk = self._from(np.array([node]), root[[node]])
+        at = walk.indices
+        before = self.uncertainty[at] * np.exp(-self.reached[at])
+        self.reached[at] += walk.data / root[at] / self.own
+        change = self.uncertainty[at] * np.exp(-self.reached[at]) - before
         back = self._from(at, change / root[at])
         self.values[back.indices] += root[back.indices] * back.data
 
     def _from(self, nodes: NDArray[np.integer[Any]], weights: Floats) -> sp.csr_matrix:
         """Sᵗx of a sparse x, as a row (1, m)."""
-        row = sp.csr_matrix((weights, nodes, [0, nodes.size]), shape=(1, self.heard.size))
+        row = sp.csr_matrix((weights, nodes, [0, nodes.size]), shape=(1, self.reached.size))
         for _ in range(self.steps):
             row = self.laplacian.of_few(row)
         return row
@@ -212,8 +205,7 @@ def _walked(laplacian: NormalizedLaplacian, x: Floats, steps: int) -> Floats:
     X = x[:, None]
     for _ in range(steps):
         X = laplacian.neighbours(X)
-    found: Floats = X[:, 0]
-    return found
+    return X[:, 0]
 
 
 def fitting_steps(laplacian: NormalizedLaplacian, share: float) -> tuple[int, float]:

@@ -1,8 +1,7 @@
-"""`suggest`: look at the data and what is known, then apply the table of rules."""
+"""`suggest`: a profile of the data and the side information, then the table of rules."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from mustlink.advice.agreement import Comparison, choose_metric, look_at_side
 from mustlink.advice.baseline import Baseline, baseline
-from mustlink.advice.columns import choose_columns, transformers
+from mustlink.advice.columns import choose_columns, code_of, transformers
 from mustlink.advice.data_warnings import data_warnings
 from mustlink.advice.observations import (
     DEFAULT_CLUSTERS,
@@ -67,17 +66,17 @@ def suggest(
     """Look at data and side information and name a method, parameters and the reasons.
 
     `X` are points (n, d), also rows that are read by blocks, a square sparse affinity, or a Graph;
-    `graph` a Graph of these points, which is looked at instead of one of a sample. `y` (n,) labels,
+    `graph` a Graph of these points, which is used instead of one of a sample. `y` (n,) labels,
     numbers with -1 for unknown or names of classes, `constraints` as of the clusterers. Without
     `n_clusters` K is the number of classes among the labels, else counted as clusterers do with
-    n_clusters="auto". `memory`, as "2GB", goes into the parameters and is compared with what the
-    method needs. `feature_names` (d,), those of a data frame by default, are what reasons call
-    columns.
+    n_clusters="auto". `memory`, as "2GB", goes into the parameters and is compared with the need of
+    the method. `feature_names` (d,) of the columns are for reasons, by default those of a data
+    frame.
 
-    Of more than some thousand points a sample is looked at: the same `random_state` (None: 0) gives
-    the same suggestion. Labels are held out of fits to a sample, see `baseline`; all of the data is
-    fitted nowhere. Raises InputError. Cost: at most a few seconds for a million points, O(n + nnz)
-    for graphs, where clusters of a network are counted ten seconds or more.
+    Of more than some thousand points a sample is taken: the same `random_state` (None: 0) gives the
+    same suggestion. Labels are held out of fits to a sample, see `baseline`; there is no fit to all
+    data. Raises InputError. Cost: at most a few seconds for a million points, O(n + nnz) for
+    graphs; to count the clusters of a network takes ten seconds or more.
     """
     recorder = recorded(observer)
     rng = as_random_state(0 if random_state is None else random_state)
@@ -123,23 +122,23 @@ def suggest(
     reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []
     reasons += changes
-    made = Suggestion(
+    suggestion = Suggestion(
         method=rule.method,
         parameters=parameters,
         reasons=tuple(reasons),
         alternatives=rule.otherwise,
-        doubts=(*short, *data_warnings(seen)),
+        warnings=(*short, *data_warnings(seen)),
         rule=rule.name,
         peak_bytes=peak,
         seen=seen,
     )
     if is_graph or known.kind != "labels" or known.classes.size < 2:
-        return made
+        return suggestion
     with threads(None), recorder.stage("labels held out"):
         method = estimator_of(rule.method)(**parameters)  # the points are prepared already
         found = baseline(points, known.labels, method, random_state=rng)
-    doubted = () if found is None or found.doubt is None else (found.doubt,)
-    return replace(made, baseline=found, doubts=(*doubted, *made.doubts))
+    worse = () if found is None or found.doubt is None else (found.doubt,)
+    return replace(suggestion, baseline=found, warnings=(*worse, *suggestion.warnings))
 
 
 def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
@@ -171,7 +170,7 @@ def _seen_points(
     rng: np.random.Generator,
     recorder: Recorder,
 ) -> tuple[DataProfile, tuple[str, ...], Any]:
-    """What is seen, why columns are prepared, if they are, and the points as they are then."""
+    """The profile, the reasons to prepare columns, and the prepared points."""
     n, d = (int(size) for size in points.shape)
     if columns and len(columns) != d:
         raise InputError(f"feature_names: {len(columns)} given for {d} columns; give one a column")
@@ -233,7 +232,7 @@ def _seen_graph(
 def _count(
     n: int, given: int | None, side: Known, graph: Graph, seed: int, recorder: Recorder
 ) -> Count:
-    """K as given, by the classes, or by the spectrum."""
+    """K of the input, of the classes, or of the spectrum."""
     if given is not None:
         return Count(check_n_clusters(as_integer(given, "n_clusters", 2), n), "given")
     if side.classes >= 2:
@@ -245,9 +244,9 @@ def _count(
 
 
 def _needed_bytes(seen: DataProfile, method: str, parameters: dict[str, Any]) -> tuple[int, int]:
-    """Bytes at the peak of a fit with all the memory it likes, and the least that works.
+    """Bytes at the peak of a fit without a limit, and the least that works.
 
-    Counted as `mustlink plan` does, by what the estimator states, see `GraphEstimator.cost`.
+    Counted as `mustlink plan` does, by `GraphEstimator.cost`.
     """
     estimator = estimator_of(method)(**parameters)
     n, cost = seen.n, estimator.cost(seen.count.k)
@@ -263,7 +262,7 @@ def _needed_bytes(seen: DataProfile, method: str, parameters: dict[str, Any]) ->
 
 
 def _count_reason(seen: DataProfile, parameters: dict[str, Any]) -> list[str]:
-    """Where K comes from, where it is a parameter that nobody gave."""
+    """The source of K, if it is a parameter that was not given."""
     count = seen.count
     if "n_clusters" not in parameters or count.source in ("given", "default", "later"):
         return []
@@ -273,80 +272,58 @@ def _count_reason(seen: DataProfile, parameters: dict[str, Any]) -> list[str]:
     return [f"{count.reason}{of}: n_clusters={count.k}"]
 
 
-# --- What is suggested: a method with parameters, why, what else, and what to doubt
-
-
-# Command and -m of the methods that are suggested.
-SHELL = {
-    "NCut": ("cluster", "ncut"),
-    "CSP": ("cluster", "csp"),
-    "SSSC": ("cluster", "sssc"),
-    "ConstrainedAP": ("cluster", "ap"),
-    "FastGE": ("cluster", "fast-ge"),
-    "SRCP": ("cluster", "srcp"),
-    "E2CP": ("cluster", "e2cp"),
-    "CSCGFHF": ("cluster", "csc-gfhf"),
-    "Poisson": ("propagate", "poisson"),
-    "GFHF": ("propagate", "gfhf"),
-    "LLGC": ("propagate", "llgc"),
-}
-_FLAGS = {
-    "n_clusters": "-k",
-    "n_neighbors": "--neighbors",
-    "random_state": "--seed",
-    "weights": "--edge-weights",
-}
-_NOT_TYPED = ("affinity",)  # the file says what it is
+# --- The suggestion: a method with parameters, reasons, alternatives and warnings
 
 
 @dataclass(frozen=True)
 class Suggestion:
     """A method (class name) and parameters for it, with the reasons as plain sentences.
 
-    `rule` names the row of `mustlink.advice.rules.RULES` that spoke, `alternatives` are pairs of a
-    method and when to take it instead, `doubts` what a person should look at first, `peak_bytes`
-    the memory that a fit takes at its peak, about, `seen` what all of it is based on, `baseline`
-    how the method and answers without a graph do on labels held out, None where they are too few.
+    `rule` names the row of `mustlink.advice.rules.RULES` that applies, `alternatives` are pairs of
+    a method and when to take it instead, `warnings` what a person should look at first,
+    `peak_bytes` about the memory at the peak of a fit, `seen` the profile of the data, `baseline`
+    the comparison with rivals on labels held out, None where they are too few.
     """
 
     method: str
     parameters: Mapping[str, Any]
     reasons: tuple[str, ...]
     alternatives: tuple[tuple[str, str], ...]
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
     rule: str
     peak_bytes: int
     seen: DataProfile = field(repr=False)
     baseline: Baseline | None = None
 
     def __post_init__(self) -> None:
-        """Parameters cannot be changed afterwards either."""
+        """Make the parameters read-only."""
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
 
     @property
     def preparation(self) -> Preparation:
-        """What is to be done to the columns of the points before."""
+        """Steps for the columns of the points before the fit."""
         return self.seen.preparation
 
     def estimator(self) -> Any:
-        """The estimator with these parameters, not fitted; a new one at every call.
+        """A new estimator with these parameters, not fitted.
 
-        Where columns are to be prepared, a pipeline of scikit-learn that does it before.
+        With steps for the columns, a pipeline of scikit-learn that takes them first.
         """
         made = estimator_of(self.method)(**self.parameters)
-        steps = [one for one, _, _ in transformers(self.preparation)]
+        steps = transformers(self.preparation)
         return make_pipeline(*steps, made) if steps else made
 
     @property
     def code(self) -> str:
-        """Lines of Python that do it, to points `X` with labels `y` or constraints `known`."""
+        """Python code of the fit, to points `X` with labels `y` or constraints `known`."""
         values = [f"{name}={value!r}" for name, value in self.parameters.items()]
         model = f"ml.{self.method}({', '.join(values)})"
         imports, steps = ["import mustlink as ml"], transformers(self.preparation)
         if steps:
-            model = f"make_pipeline({', '.join([*(code for _, code, _ in steps), model])})"
-            own = {one for _, _, one in steps} | {"sklearn.pipeline import make_pipeline"}
-            imports += [f"from {one}" for one in sorted(own)]
+            model = f"make_pipeline({', '.join([*map(code_of, steps), model])})"
+            names = {(type(step).__module__.split("._")[0], type(step).__name__) for step in steps}
+            names.add(("sklearn.pipeline", "make_pipeline"))
+            imports += [f"from {module} import {name}" for module, name in sorted(names)]
         known = self.seen.known
         prefix = f"{self.method.lower()}__" if steps else ""
         sides = ["y"] if known.labelled and not (known.pairs or known.soft) else []
@@ -356,37 +333,10 @@ class Suggestion:
         return "\n".join([*imports, last])
 
     def __str__(self) -> str:
-        """Reasons, doubts, and the code."""
-        told = [f"because {reason}" for reason in self.reasons]
-        told += [f"doubt: {doubt}" for doubt in self.doubts]
-        return "\n".join([*told, "", self.code])
-
-    def command(
-        self,
-        data: str,
-        output: str = "out.h5",
-        *,
-        labels: str | None = None,
-        constraints: str | None = None,
-        weights: str | None = None,
-        views: Sequence[str] = (),
-        read_as: str | None = None,
-    ) -> str:
-        """The line for the shell that does the same with files."""
-        command, name = SHELL[self.method]
-        words = ["mustlink", command, data, "-m", name]
-        words += self.preparation.options()
-        for parameter, value in self.parameters.items():
-            words += _words(parameter, value)
-        takes = {"--labels": labels, "--constraints": constraints}
-        for flag, file in takes.items():
-            if file is not None and self.method != "NCut":
-                words += [flag, file]
-        for file in views:
-            words += ["--view", file]
-        words += [] if weights is None else ["--weights", weights]
-        words += [] if read_as is None else ["--as", read_as]
-        return shlex.join([*words, "-o", output])
+        """Reasons, warnings, and the code."""
+        reasons = [f"because {reason}" for reason in self.reasons]
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join([*reasons, *warnings, "", self.code])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -396,22 +346,9 @@ class Suggestion:
             "preparation": self.preparation.to_dict(),
             "reasons": list(self.reasons),
             "alternatives": [{"method": name, "when": when} for name, when in self.alternatives],
-            "doubts": list(self.doubts),
+            "warnings": list(self.warnings),
             "rule": self.rule,
             "peak_bytes": self.peak_bytes,
             "seen": self.seen.to_dict(),
             "baseline": None if self.baseline is None else self.baseline.to_dict(),
         }
-
-
-def _words(parameter: str, value: Any) -> list[str]:
-    """What is typed for one parameter."""
-    if parameter in _NOT_TYPED or value is None:
-        return []
-    if parameter == "class_mass":
-        return ["--class-mass"] if value is True else ["--class-shares", str(value)]
-    flag = _FLAGS.get(parameter, "--" + parameter.replace("_", "-"))
-    if parameter == "memory" and isinstance(value, int):
-        short = f"{value / 10**9:g}GB"
-        value = short if parse_size(short) == value else value
-    return [flag, str(value)]

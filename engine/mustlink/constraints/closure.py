@@ -1,4 +1,4 @@
-"""Transitive closure of pairs and labels by union-find, and the contradictions found on the way."""
+"""Transitive closure of pairs and labels by union-find, and their contradictions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PATHS = 20
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Statements that cannot all hold.
+    """Pairs and labels that cannot all hold.
 
-    `reason` is "both signs" (one pair given as must-link and as cannot-link), "within group" (a
+    `reason` is "both signs" (one pair is a must-link and a cannot-link), "within group" (a
     cannot-link between nodes joined by must-links, or of one class) or "between classes" (a
-    must-link that would join two classes). `rows` are rows of the pairs as given, `path` a
-    shortest chain of must-links from one node to the other (for the first 20 records), `n_nodes`
-    the size of the group concerned.
+    must-link that would join two classes). `rows` are rows of the input pairs, `path` a shortest
+    chain of must-links between the two nodes (for the first 20 records), `n_nodes` the size of
+    their group.
     """
 
     reason: str
@@ -64,28 +64,28 @@ def close(
 
     F (n, r) is the indicator of the groups: must-linked nodes (belief >= hard), classes, and
     single nodes with a cannot-link (belief <= -hard). C has 1 on its diagonal and -1 where a
-    cannot-link, or two classes, separate two groups. Softer pairs, cannot-links inside a group and
-    must-links between two classes stay in the rest with their beliefs, and so do must-links that
-    are outvoted, see `outvoted`. More than 512 classes are put apart by one more column of F
+    cannot-link, or two classes, separate two groups. Softer pairs, cannot-links inside a group,
+    must-links between two classes and outvoted ones (see `outvoted`) stay in the rest with their
+    beliefs. More than 512 classes are put apart by one more column of F
     instead of K² entries of C. Cost O(n + m log m).
     """
     is_must, is_cannot = (belief >= hard) & (belief > 0), (belief <= -hard) & (belief < 0)
-    said = gather(pairs[is_must], pairs[is_cannot], labels)
-    out, open_ = outvoted(said)
-    is_must[np.flatnonzero(is_must)[out[said.n_chain :]]] = False
+    certain = gather(pairs[is_must], pairs[is_cannot], labels)
+    out, open_ = outvoted(certain)
+    is_must[np.flatnonzero(is_must)[out[certain.n_chain :]]] = False
     is_cannot[np.flatnonzero(is_cannot)[open_]] = False
-    said = said.without(out, open_)
-    group, refused = said.grouped
-    apart = group[said.cannot]
+    certain = certain.without(out, open_)
+    group, refused = certain.grouped
+    apart = group[certain.cannot]
     clash = apart[:, 0] == apart[:, 1]
-    classed = np.unique(group[said.seed >= 0])
+    classed = np.unique(group[certain.seed >= 0])
     apart, many = apart[~clash], classed.size > DENSE_CORE
     if many:
         apart = apart[~np.isin(apart, classed).all(axis=1)]
     else:
         a, b = np.triu_indices(classed.size, 1)
         apart = np.concatenate([apart, np.column_stack([classed[a], classed[b]])])
-    wanted = np.bincount(group, minlength=said.nodes.size) >= 2
+    wanted = np.bincount(group, minlength=certain.nodes.size) >= 2
     wanted[apart] = True
     wanted[classed] = True
     number = np.cumsum(wanted) - 1
@@ -93,7 +93,8 @@ def close(
 
     member = np.flatnonzero(wanted[group])
     factor = sp.coo_matrix(
-        (np.ones(member.size), (said.nodes[member], number[group[member]])), shape=(n_nodes, count)
+        (np.ones(member.size), (certain.nodes[member], number[group[member]])),
+        shape=(n_nodes, count),
     ).tocsr()
     split = merge_pairs(number[apart], np.full(len(apart), -1.0), max(count, 1))[0]
     core = sp.identity(count, format="csr") + pairs_matrix(split, np.full(len(split), -1.0), count)
@@ -102,14 +103,14 @@ def close(
 
     rest = ~(is_must | is_cannot)
     rest[np.flatnonzero(is_cannot)[clash]] = True
-    rest[np.flatnonzero(is_must)[refused[said.n_chain :]]] = True
+    rest[np.flatnonzero(is_must)[refused[certain.n_chain :]]] = True
     return pairs_matrix(pairs[rest], belief[rest], n_nodes), factor, core.tocsr()
 
 
 def find_contradictions(
     pairs: Ints, belief: Floats, row_of: Ints, distinct: Ints, mean: Floats, labels: Ints | None
 ) -> tuple[Contradiction, ...]:
-    """All contradictions among pairs as given (m, 2) and labels, by sign alone.
+    """All contradictions among input pairs (m, 2) and labels, by sign alone.
 
     `distinct`, `mean` and `row_of` come from `merge_pairs`. Repeating a pair is no contradiction.
     Cost O(m log m), and a breadth-first search for each of the first 20 paths.
@@ -118,26 +119,27 @@ def find_contradictions(
     first_cannot = _first_rows(row_of, belief < 0, mean.size)
     both = (first_must >= 0) & (first_cannot >= 0)
     must, cannot = np.flatnonzero(~both & (mean > 0)), np.flatnonzero(~both & (mean < 0))
-    said = gather(distinct[must], distinct[cannot], labels)
-    group, refused = said.grouped
-    size = np.bincount(group, minlength=said.nodes.size)
+    certain = gather(distinct[must], distinct[cannot], labels)
+    group, refused = certain.grouped
+    size = np.bincount(group, minlength=certain.nodes.size)
     found = [
         Contradiction(
             "both signs", _pair(distinct[k]), (int(first_must[k]), int(first_cannot[k])), 2
         )
         for k in np.flatnonzero(both)
     ]
-    for k in np.flatnonzero(refused[said.n_chain :]):
+    for k in np.flatnonzero(refused[certain.n_chain :]):
         joined = int(
-            size[group[said.left[said.n_chain + k]]] + size[group[said.right[said.n_chain + k]]]
+            size[group[certain.left[certain.n_chain + k]]]
+            + size[group[certain.right[certain.n_chain + k]]]
         )
         row = (int(first_must[must[k]]),)
         found.append(Contradiction("between classes", _pair(distinct[must[k]]), row, joined))
-    inside = np.flatnonzero(group[said.cannot[:, 0]] == group[said.cannot[:, 1]])
-    paths = _paths(said, refused, inside[:PATHS])
+    inside = np.flatnonzero(group[certain.cannot[:, 0]] == group[certain.cannot[:, 1]])
+    paths = _paths(certain, refused, inside[:PATHS])
     for place, k in enumerate(inside):
         pair, row = _pair(distinct[cannot[k]]), (int(first_cannot[cannot[k]]),)
-        members = int(size[group[said.cannot[k, 0]]])
+        members = int(size[group[certain.cannot[k, 0]]])
         path = paths[place] if place < PATHS else ()
         found.append(Contradiction("within group", pair, row, members, path))
     return tuple(found)
@@ -155,28 +157,28 @@ def _all_apart(
 
 
 def _first_rows(row_of: Ints, where: NDArray[np.bool_], count: int) -> Ints:
-    """First given row of each distinct pair among the rows where the mask holds, else -1."""
+    """First input row of each distinct pair among the rows where the mask holds, else -1."""
     first = np.full(count, -1, dtype=np.int64)
     rows = np.flatnonzero(where)[::-1]
     first[row_of[rows]] = rows
     return first
 
 
-def _paths(said: PairGroups, refused: NDArray[np.bool_], cannot: Ints) -> list[tuple[int, ...]]:
-    """Shortest chains of must-links between the ends of the given cannot-links."""
+def _paths(certain: PairGroups, refused: NDArray[np.bool_], cannot: Ints) -> list[tuple[int, ...]]:
+    """Shortest chains of must-links between the ends of cannot-links."""
     if cannot.size == 0:
         return []
-    left, right = said.left[~refused], said.right[~refused]
-    shape = (said.nodes.size, said.nodes.size)
+    left, right = certain.left[~refused], certain.right[~refused]
+    shape = (certain.nodes.size, certain.nodes.size)
     linked = sp.coo_matrix((np.ones(left.size), (left, right)), shape=shape).tocsr()
     linked = (linked + linked.T).tocsr()
     paths = []
-    for start, end in said.cannot[cannot]:
+    for start, end in certain.cannot[cannot]:
         _, before = breadth_first_order(linked, start, directed=True, return_predecessors=True)
         path = [int(end)]
         while path[-1] != start:
             path.append(int(before[path[-1]]))
-        paths.append(tuple(int(said.nodes[node]) for node in reversed(path)))
+        paths.append(tuple(int(certain.nodes[node]) for node in reversed(path)))
     return paths
 
 
@@ -185,7 +187,7 @@ def _pair(row: Ints) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-# --- What is taken as certain of pairs and labels, among the few nodes that it is about
+# --- certain pairs and labels, among the few nodes that they are about
 
 
 Bools = NDArray[np.bool_]
@@ -193,7 +195,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class PairGroups:
-    """What is taken as certain: must-links and cannot-links among compactly numbered nodes.
+    """Certain must-links and cannot-links among compactly numbered nodes.
 
     `nodes` maps compact to graph numbers; `left`, `right` are must-links, chains through the
     classes first; `seed` is the class of a compact node or -1.
@@ -229,7 +231,7 @@ class PairGroups:
 
 
 def gather(must: Ints, cannot: Ints, labels: Ints | None) -> PairGroups:
-    """Statements from pairs (m, 2), (c, 2) and labels; ℓ labels give ℓ - K links, no cliques."""
+    """Groups of pairs (m, 2), (c, 2) and labels; ℓ labels give ℓ - K links, no cliques."""
     chain = np.empty((0, 2), dtype=np.int64)
     labelled = np.empty(0, dtype=np.int64)
     if labels is not None:
@@ -253,11 +255,14 @@ def gather(must: Ints, cannot: Ints, labels: Ints | None) -> PairGroups:
 # --- Must-links that cannot-links contradict
 #
 # One wrong must-link joins two groups of any size, and all pairs between them follow from it. Where
-# nothing else joins them and a cannot-link says that they are apart, the must-link is not believed.
-# Other cannot-links inside a group are wrong.
+# nothing else joins them and a cannot-link separates them, the must-link does not count. Other
+# cannot-links inside a group are wrong. With one of 20 answers wrong, 300 pairs asked take CSP to
+# ARI .895 on usps and .811 on 10,000 of MNIST, without this rule to .756 and .731 (medians of four
+# or five draws; 200 pairs .883, .779 and .840, .739; on optdigits .906 and .848 after 200, but .847
+# and .916 after 300).
 
 
-LARGE = 3  # nodes in both parts from which on one answer is not enough: with fewer little follows
+LARGE = 3  # nodes in both parts from which one answer is not enough: with fewer little follows
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,16 +312,14 @@ class MustTrees:
     @cached_property
     def smaller(self) -> Ints:
         """Nodes of the smaller of the two parts (n,)."""
-        found: Ints = np.minimum(self.size, self.size[self.root] - self.size)
-        return found
+        return np.minimum(self.size, self.size[self.root] - self.size)
 
     @cached_property
     def is_bridge(self) -> Bools:
         """Whether a branch (n,) is the only must-link between its two parts."""
         others = np.ones(len(self.links), dtype=np.bool_)
         others[self.link[self.link >= 0]] = False
-        found: Bools = (self.link >= 0) & (self.passing(self.links[others]) == 0)
-        return found
+        return (self.link >= 0) & (self.passing(self.links[others]) == 0)
 
     def parts(self, branch: int) -> tuple[Ints, Ints]:
         """The nodes of the two parts, in the order of the tree."""
@@ -328,31 +331,31 @@ class MustTrees:
         return group[below[group]], group[~below[group]]
 
 
-def outvoted(said: PairGroups) -> tuple[Bools, Bools]:
-    """The must-links (m,), none of chains of labels, and cannot-links (c,) not to be believed.
+def outvoted(certain: PairGroups) -> tuple[Bools, Bools]:
+    """The must-links (m,), none of chains of labels, and cannot-links (c,) that do not count.
 
     For every cannot-link inside a group: the bridge between its ends that most cannot-links
-    contradict, of these the one with the larger parts, of these the first. One word against one:
-    neither is believed. This is repeated till no cannot-link inside a group has a bridge of large
-    parts between its ends. Cost O(m log m) and the lengths of the paths, a few times; O(m) where
-    nothing is contradicted.
+    contradict, of these the one with the larger parts, of these the first. One against one: neither
+    counts. This is repeated until no cannot-link inside a group has a bridge of large parts between
+    its ends. Cost O(m log m) and the lengths of the paths, a few times; O(m) without
+    contradictions.
     """
     from mustlink.kernels.graph_walk import highest
 
-    links = np.column_stack([said.left, said.right])
-    out, open_ = np.zeros(len(links), dtype=np.bool_), np.zeros(len(said.cannot), dtype=np.bool_)
+    links = np.column_stack([certain.left, certain.right])
+    out, open_ = np.zeros(len(links), dtype=np.bool_), np.zeros(len(certain.cannot), dtype=np.bool_)
     while True:
         left = np.flatnonzero(~out)
-        group, refused = said.without(out).grouped
-        ends = group[said.cannot]
+        group, refused = certain.without(out).grouped
+        ends = group[certain.cannot]
         at, kept = np.flatnonzero((ends[:, 0] == ends[:, 1]) & ~open_), left[~refused]
         if not at.size or not kept.size:
             break
-        inside = said.cannot[at]
+        inside = certain.cannot[at]
         trees = MustTrees.of(links[kept], group)
         against = trees.passing(inside)
         able = np.flatnonzero(trees.is_bridge & (trees.smaller >= LARGE) & (against > 0))
-        able = able[kept[trees.link[able]] >= said.n_chain]
+        able = able[kept[trees.link[able]] >= certain.n_chain]
         rank = np.full(group.size, -1, dtype=np.int64)
         worse = np.lexsort((-trees.link[able], trees.smaller[able], against[able]))
         rank[able[worse]] = np.arange(able.size)

@@ -1,4 +1,4 @@
-"""Constraints: what is known about pairs of nodes, as Q = sparse + low rank."""
+"""Constraints: side information about pairs of nodes as Q = sparse + low rank."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from numpy.typing import NDArray
 
 from mustlink.constraints.closure import close
 from mustlink.constraints.constraint_data import ConstraintData
-from mustlink.constraints.label_groups import Core, SoftLabels, check_labels, labels_factor
+from mustlink.constraints.label_groups import (
+    Core,
+    SoftLabels,
+    check_labels,
+    labels_factor,
+    merge_labels,
+    split_labels,
+)
 from mustlink.constraints.pairs import (
     Floats,
     Ints,
     as_symmetric,
     check_n_nodes,
+    check_nodes,
     check_pairs,
     pairs_matrix,
+    split_entries,
+    split_pairs,
 )
 from mustlink.core.check import check_number
 from mustlink.core.labels import labels_of_nodes
@@ -32,17 +42,17 @@ DENSE_LIMIT = 20_000
 class Constraints(ConstraintData):
     """Side information on n nodes as a symmetric matrix Q (WD14 §4.1), never written out.
 
-    Q_ij > 0 says that i and j belong together, Q_ij < 0 that they do not; the magnitude is the
-    degree of belief. Q = matrix + factor @ core @ factor.T with
+    Q_ij > 0: i and j belong together, Q_ij < 0: they do not; the magnitude is the degree of
+    belief. Q = matrix + factor @ core @ factor.T with
 
     * `matrix` (n, n) CSR float64, symmetric: pairs, a second graph, a given matrix;
     * `factor` (n, r) CSR and `core` (r, r), or None: labels and closures, which would be cliques.
 
     Make one by `from_pairs`, `from_labels`, `from_soft_labels`, `from_graph` or `from_matrix`, and
     add them with `+`. `kind` is "pairs", "labels", "soft labels", "graph", "matrix", "mixed" or
-    "none". What was given is kept: `pairs` (m, 2) int64 and `belief` (m,) with repetitions,
-    `labels` (n,) int64 with -1 for unknown and their `classes`, `soft_labels`, `soft` the given
-    graph or matrix, a `soft_kind`.
+    "none". The input stays available: `pairs` (m, 2) int64 and `belief` (m,) with repetitions,
+    `labels` (n,) int64 with -1 for unknown and their `classes`, `soft_labels`, `soft` the graph or
+    matrix, a `soft_kind`.
     `hard` is the belief from which `closure` took a pair as certain, None if this is no closure.
     Where nodes stand for several rows, `copies` are the constraints of the rows, which Q counts.
     Arrays are copies; nothing changes after construction.
@@ -84,7 +94,7 @@ class Constraints(ConstraintData):
 
         Q_ij = u_i u_j (2⟨y_i, y_j⟩ − 1): how much likelier than not two nodes are of one class, as
         K + 1 columns, never as pairs. Without `belief` u_i = (K max_c y_ic − 1)/(K − 1): 1 for one
-        class, 0 for all alike. Rows of NaN and of belief 0 say nothing; rows of one class and
+        class, 0 for equal shares. Rows of NaN and of belief 0 do not count; rows of one class and
         belief 1 are labels. `classes` (K,) are the numbers of the columns' classes, 0, 1, … if left
         out. With `from_labels` added a label counts as belief 1. Raises InputError. Cost O(nK).
         """
@@ -117,12 +127,12 @@ class Constraints(ConstraintData):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all is known."""
+        """Whether there is no side information."""
         return self.kind == "none"
 
     @property
     def as_given(self) -> Constraints:
-        """What the caller said, of rows: these constraints where every row is a node."""
+        """The input, of rows: these constraints where every row is a node."""
         return self if self.copies is None else self.copies.given
 
     def having(self, **parts: Any) -> Constraints:
@@ -131,10 +141,10 @@ class Constraints(ConstraintData):
 
     @cached_property
     def nodes(self) -> Ints:
-        """Sorted numbers of the nodes about which something was given."""
+        """Sorted numbers of the nodes in a pair, with a label, or with an entry of `soft`."""
         if self.copies is None:
             return super().nodes
-        return np.unique(self.copies.rows[self.copies.told.nodes]).astype(np.int64)
+        return np.unique(self.copies.rows[self.copies.used.nodes]).astype(np.int64)
 
     @property
     def n_constraints(self) -> int:
@@ -173,11 +183,10 @@ class Constraints(ConstraintData):
 
         Must-linked nodes become one group and two groups with a cannot-link between them are
         wholly apart: Q gets +1 within and -1 between, as factor (n, r) and sparse core, never as
-        cliques. Softer pairs, graphs and matrices stay as they are. Contradictory pairs stay
-        soft, or raise InputError if `strict`: a must-link as well that alone joins two parts of
-        three nodes or more, where a cannot-link says that they are apart, and which two outvote.
-        The pairs as given are kept for scoring. Labels alone are their own closure. Cost
-        O(n + m log m).
+        cliques. Softer pairs, graphs and matrices stay as they are. Contradictory pairs stay soft,
+        or raise InputError if `strict`: also a must-link that is the only one between two parts of
+        three nodes or more, where a cannot-link separates them (see `closure.outvoted`). The pairs
+        of the input are kept for scoring. Labels alone are their own closure. Cost O(n + m log m).
         """
         if strict:
             self.check(strict=True)
@@ -185,12 +194,12 @@ class Constraints(ConstraintData):
             return self
         if self.soft_labels is not None:
             raise InputError(
-                "constraints: a closure holds all for certain, which soft labels are not; close "
+                "constraints: a closure takes all as certain, which soft labels are not; close "
                 "what is certain alone"
             )
         if self.label_weights != (1.0, 1.0):
             raise InputError(
-                "constraints: labels are weighed, and a closure holds them for certain; close "
+                "constraints: labels are weighed, and a closure takes them as certain; close "
                 "without weights"
             )
         rest, factor, core = close(*self.merged, self.labels, self.n_nodes, hard)
@@ -207,20 +216,32 @@ class Constraints(ConstraintData):
         labelled nodes, `graph` those of a second graph or matrix: a must-link between two labels
         has belief `labels`·`must`. 0 leaves a kind out; shares of constraints kept are weighed
         alike. Methods that give either sign the same weight in all (SSSC, `CSP(balanced=True)`)
-        divide by numbers of pairs, not by beliefs: ratios of weights act. Where a belief is at
+        divide by numbers of pairs, not by beliefs: only ratios of weights act. Where a belief is at
         most 1 (SL, SRCP, E2CP), more counts as 1. Raises InputError for a weight below 0, and for
-        a closure. Cost O(n + what is known).
+        a closure. Cost O(n + size of the input).
         """
-        given = {"must": must, "cannot": cannot, "labels": labels, "graph": graph}
-        for name, weight in given.items():
-            given[name] = number = check_number(weight, f"constraints: {name}", "at least 0")
+        weights = {"must": must, "cannot": cannot, "labels": labels, "graph": graph}
+        for name, weight in weights.items():
+            weights[name] = number = check_number(weight, f"constraints: {name}", "at least 0")
             if number < 0:
                 raise InputError(f"constraints: {name} has weight {number:g}; give at least 0")
         if self.hard is not None:
-            raise InputError("constraints: a closure holds all for certain; weigh without closing")
+            raise InputError("constraints: a closure takes all as certain; weigh without closing")
         if self.copies is not None:
-            return self.copies.folded(self.copies.told.weighted(**given))
-        return self._made(self.weighed(**given))
+            return self.copies.folded(self.copies.used.weighted(**weights))
+        factor = np.where(self.belief > 0, must, cannot)
+        soft = self.soft
+        if soft is not None:
+            soft = soft.copy()
+            soft.data *= graph * np.where(soft.data > 0, must, cannot)
+            soft.eliminate_zeros()
+        within, between = self.label_weights
+        return self.having(
+            pairs=self.pairs[factor > 0],
+            belief=(self.belief * factor)[factor > 0],
+            soft=soft,
+            label_weights=(within * labels * must, between * labels * cannot),
+        )
 
     def split(
         self, fraction: float, rng: np.random.Generator | int | None = None
@@ -233,10 +254,31 @@ class Constraints(ConstraintData):
         """
         rng = np.random.default_rng(rng)
         if self.copies is not None:
-            one, other = self.copies.told.split(fraction, rng)
+            one, other = self.copies.used.split(fraction, rng)
             return self.copies.folded(one), self.copies.folded(other)
-        kept, held = self.divided(fraction, rng)
-        return self._like(kept), self._like(held)
+        if not 0 < fraction < 1:
+            raise InputError(f"constraints: fraction is {fraction}; give a share between 0 and 1")
+        kept: dict[str, Any] = {}
+        held: dict[str, Any] = {
+            name: getattr(self, name) for name in ("n_nodes", "soft_kind", "label_weights")
+        }
+        if self.pairs.size:
+            out = split_pairs(self.pairs, self.belief, self.n_nodes, fraction, rng)
+            kept.update(pairs=self.pairs[~out], belief=self.belief[~out])
+            held.update(pairs=self.pairs[out], belief=self.belief[out])
+        if self.labels is not None:
+            out = split_labels(self.labels, fraction, rng)
+            kept["labels"] = np.where(out, -1, self.labels)
+            held["labels"] = np.where(out, self.labels, -1)
+        if self.soft_labels is not None:
+            known = np.flatnonzero(self.soft_labels.known)
+            out = np.zeros(self.n_nodes, dtype=bool)
+            out[rng.permutation(known)[: max(1, round(fraction * known.size))]] = True
+            kept["soft_labels"] = self.soft_labels.only(~out)
+            held["soft_labels"] = self.soft_labels.only(out)
+        if self.soft is not None:
+            kept["soft"], held["soft"] = split_entries(self.soft, fraction, rng)
+        return self.having(**kept), self._like(ConstraintData(**held))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -244,15 +286,25 @@ class Constraints(ConstraintData):
         return (self.n_nodes, self.n_nodes)
 
     def __getitem__(self, nodes: Any) -> Constraints:
-        """What is known about some of the nodes (m,) among themselves, numbered anew.
+        """The constraints among some of the nodes (m,), numbered anew.
 
         `nodes` are numbers, none twice, or a mask (n,); pairs with an end elsewhere are left out.
         An index like NumPy's `[nodes, ...]`, which scikit-learn uses, means the same. Raises
-        InputError. Cost O(n + what is known).
+        InputError. Cost O(n + size of the input).
         """
         if isinstance(nodes, tuple) and len(nodes) == 2 and nodes[1] is Ellipsis:
             nodes = nodes[0]
-        return self._like(self.among(nodes))
+        chosen, place = check_nodes(nodes, self.n_nodes)
+        ends = place[self.pairs]
+        inside = (ends >= 0).all(axis=1)
+        return self.having(
+            n_nodes=chosen.size,
+            pairs=ends[inside],
+            belief=self.belief[inside],
+            labels=None if self.labels is None else self.labels[chosen],
+            soft=None if self.soft is None else self.soft[chosen][:, chosen].tocsr(),
+            soft_labels=None if self.soft_labels is None else self.soft_labels.at(chosen),
+        )
 
     def __add__(self, other: object) -> Constraints:
         """Both together: pairs and labels are merged, matrices are added."""
@@ -260,10 +312,39 @@ class Constraints(ConstraintData):
             return NotImplemented
         other.require_nodes(self.n_nodes)
         if self.copies is not None and other.copies is not None:
-            return self.copies.folded(self.copies.told + other.copies.told)
-        made = self._made(self.joined(other))
+            return self.copies.folded(self.copies.used + other.copies.used)
+        labels, soft, weights = self.labels, self.soft, self.label_weights
+        soft_labels = self.soft_labels
+        if other.labels is not None or other.soft_labels is not None:
+            has_labels = labels is not None or soft_labels is not None
+            if has_labels and weights != other.label_weights:
+                raise InputError(
+                    f"constraints: labels of weights {weights} and {other.label_weights}; add "
+                    "them, then weigh"
+                )
+            weights = other.label_weights
+        if other.labels is not None:
+            labels = other.labels if labels is None else merge_labels(labels, other.labels)
+        if other.soft_labels is not None:
+            more = other.soft_labels
+            soft_labels = more if soft_labels is None else soft_labels.joined(more)
+        if other.soft is not None:
+            soft = other.soft if soft is None else (soft + other.soft).tocsr()
+        graphs = all(one.soft is None or one.soft_kind == "graph" for one in (self, other))
+        both = self._made(
+            ConstraintData(
+                n_nodes=self.n_nodes,
+                pairs=np.concatenate([self.pairs, other.pairs]),
+                belief=np.concatenate([self.belief, other.belief]),
+                labels=labels,
+                soft=soft,
+                soft_kind="graph" if graphs else "matrix",
+                label_weights=weights,
+                soft_labels=soft_labels,
+            )
+        )
         hard = self.hard if self.hard is not None else other.hard
-        return made if hard is None else made.closure(hard=hard)
+        return both if hard is None else both.closure(hard=hard)
 
     def __repr__(self) -> str:
         """Kind, numbers and nodes on one line."""
@@ -274,13 +355,13 @@ class Constraints(ConstraintData):
         )
 
     def _like(self, given: ConstraintData) -> Constraints:
-        """Constraints that other statements make, closed if these are."""
+        """Constraints of other input, closed if these are."""
         made = self._made(given)
         return made if self.hard is None else made.closure(hard=self.hard)
 
     @staticmethod
     def _made(given: ConstraintData) -> Constraints:
-        """Q of checked statements."""
+        """Q of checked input."""
         matrix = pairs_matrix(*given.merged, given.n_nodes)
         if given.soft is not None:
             matrix = (matrix + given.soft).tocsr() if given.pairs.size else given.soft
@@ -291,74 +372,70 @@ class Constraints(ConstraintData):
             classes = given.shares.classes
         elif given.labels is not None:
             factor, core, classes = labels_factor(given.labels, *given.label_weights)
-        said = {one.name: getattr(given, one.name) for one in fields(ConstraintData)}
-        return Constraints(**said, matrix=matrix, factor=factor, core=core, classes=classes)
+        parts = {one.name: getattr(given, one.name) for one in fields(ConstraintData)}
+        return Constraints(**parts, matrix=matrix, factor=factor, core=core, classes=classes)
 
 
-# ---------------------------------------------------------------- rows and nodes
-
-# Equal rows are one node. A row of weight w is w copies, and what is said of it is said of each of
-# them: with P_w (n, m), w_r at the node of row r, Q' = P_wᵀQP_w. Everything that is said of a node
-# by its rows adds up.
+# --- rows and nodes
+#
+# Equal rows are one node. A row of weight w is w copies with the same constraints: with P_w (n, m),
+# w_r at the node of row r, Q' = P_wᵀQP_w. The constraints of the rows of a node add up.
 
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Constraints of n rows as `given`, `told` without what contradicts itself inside a node.
+    """Constraints of n rows as `given`, and as `used`: without contradictions inside a node.
 
     `membership` (n, m) CSR has one entry a row: its weight, at its node.
     """
 
     given: Constraints
-    told: Constraints
+    used: Constraints
     membership: sp.csr_matrix
 
     @property
     def rows(self) -> NDArray[np.integer[Any]]:
         """Node of every row, (n,)."""
-        found: NDArray[np.integer[Any]] = self.membership.indices
-        return found
+        return self.membership.indices
 
-    def folded(self, told: Constraints) -> Constraints:
-        """Other constraints on the same rows, of the nodes."""
-        return _folded(told, told, self.membership)
+    def folded(self, used: Constraints) -> Constraints:
+        """Other constraints on the same rows as constraints on the nodes."""
+        return _folded(used, used, self.membership)
 
 
 def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
-    """The same said of nodes of a larger set: node i is `nodes[i]` of `n_nodes`, nodes (n,)."""
-    parts: dict[str, Any] = {"pairs": nodes[given.pairs], "belief": given.belief}
+    """The same on nodes of a larger set: node i is `nodes[i]` of `n_nodes`, nodes (n,)."""
+    labels, soft, soft_labels = None, given.soft, given.soft_labels
     if given.labels is not None:
-        parts["labels"] = np.full(n_nodes, -1, dtype=np.int64)
-        parts["labels"][nodes] = given.labels
-    if given.soft_labels is not None:
+        labels = np.full(n_nodes, -1, dtype=np.int64)
+        labels[nodes] = given.labels
+    if soft_labels is not None:
         place = np.full(n_nodes, -1, dtype=np.int64)
         place[nodes] = np.arange(nodes.size)
-        parts["soft_labels"] = given.soft_labels.at(place).only(place >= 0)
-    parts["label_weights"] = given.label_weights
-    if given.soft is not None:
-        soft = given.soft.tocoo()
+        soft_labels = soft_labels.at(place).only(place >= 0)
+    if soft is not None:
+        soft = soft.tocoo()
         ends = nodes[soft.row], nodes[soft.col]
-        parts["soft"] = sp.csr_matrix((soft.data, ends), shape=(n_nodes, n_nodes))
-        parts["soft_kind"] = given.soft_kind
-    found = Constraints.none(n_nodes).having(**parts)
-    return found if given.hard is None else found.closure(hard=given.hard)
+        soft = sp.csr_matrix((soft.data, ends), shape=(n_nodes, n_nodes))
+    changed = {"labels": labels, "soft": soft, "soft_labels": soft_labels, "n_nodes": n_nodes}
+    return given.having(pairs=nodes[given.pairs], **changed)
 
 
 def merge_duplicates(
     given: Constraints, rows: NDArray[np.integer[Any]], weights: Floats, n_nodes: int
 ) -> tuple[Constraints, tuple[str, ...]]:
-    """Constraints (n rows) of `n_nodes` nodes, and what was contradictory, in words.
+    """Constraints (n rows) of `n_nodes` nodes, and warnings of contradictions.
 
-    `rows` (n,) are the nodes of the rows, `weights` (n,) what a row counts. Rows of one node that
-    have different labels are told by most of their weight, or by none; a cannot-link inside a node
-    is dropped. Cost O(n + what is known).
+    `rows` (n,) are the nodes of the rows, `weights` (n,) those of the rows. Of different labels in
+    one node that of most weight counts, none where they tie; a cannot-link inside a node is
+    dropped. Cost O(n + size of the input).
     """
-    doubts = []
-    told, labels, counts = given, given.labels, weights > 0
+    warnings = []
+    used, labels, counts = given, given.labels, weights > 0
     if labels is not None:
-        of_nodes, doubt = labels_of_nodes(labels, rows, weights, n_nodes)
-        if doubt:
-            doubts.append(doubt)
+        of_nodes, warning = labels_of_nodes(labels, rows, weights, n_nodes)
+        if warning:
+            warnings.append(warning)
         labels = np.where(counts & (labels == of_nodes[rows]), labels, -1)
     first, second = given.pairs[:, 0], given.pairs[:, 1]
     act = counts[first] & counts[second]
@@ -366,54 +443,46 @@ def merge_duplicates(
     if inside.any():
         i, j = given.pairs[np.argmax(inside)]
         noun = "cannot-link joins" if inside.sum() == 1 else "cannot-links join"
-        doubts.append(f"{inside.sum()} {noun} equal rows, such as {i} and {j}: not used")
-    if doubts or not counts.all():
+        warnings.append(f"{inside.sum()} {noun} equal rows, such as {i} and {j}: not used")
+    if warnings or not counts.all():
         left = act & ~inside
-        believed = None if given.soft_labels is None else given.soft_labels.only(counts)
-        told = given.having(
-            pairs=given.pairs[left],
-            belief=given.belief[left],
-            labels=labels,
-            soft_labels=believed,
-        )
+        soft_labels = None if given.soft_labels is None else given.soft_labels.only(counts)
+        pairs = {"pairs": given.pairs[left], "belief": given.belief[left]}
+        used = given.having(**pairs, labels=labels, soft_labels=soft_labels)
     indptr = np.arange(rows.size + 1)
     membership = sp.csr_matrix((weights, rows, indptr), shape=(rows.size, n_nodes))
-    return _folded(given, told, membership), tuple(doubts)
+    return _folded(given, used, membership), tuple(warnings)
 
 
-def _folded(given: Constraints, told: Constraints, membership: sp.csr_matrix) -> Constraints:
-    """Constraints of the nodes, by which they are scored, with Q' = P_wᵀQP_w in Q's place."""
+def _folded(given: Constraints, used: Constraints, membership: sp.csr_matrix) -> Constraints:
+    """Constraints of the nodes, by which results are scored, with Q' = P_wᵀQP_w as Q."""
     P, rows = membership, membership.indices
     n, m = P.shape
-    ends = rows[told.pairs].astype(np.int64)
+    ends = rows[used.pairs].astype(np.int64)
     apart = ends[:, 0] != ends[:, 1]
-    labels: Ints | None = None
-    if told.labels is not None:
+    labels, soft = None, used.soft
+    if used.labels is not None:
         labels = np.full(m, -1, dtype=np.int64)
-        known = told.labels >= 0
-        labels[rows[known]] = told.labels[known]
-    soft = None
-    if told.soft is not None:
+        known = used.labels >= 0
+        labels[rows[known]] = used.labels[known]
+    if soft is not None:
         plain = sp.csr_matrix((np.ones(n), rows, P.indptr), shape=P.shape)
-        soft = sp.csr_matrix(plain.T @ told.soft @ plain)
-    believed = None if told.soft_labels is None else told.soft_labels.summed(P)
-    found = Constraints.none(m).having(
-        pairs=ends[apart],
-        belief=told.belief[apart],
-        labels=labels,
-        soft=soft,
-        soft_kind="graph" if told.kind == "graph" else "matrix",
-        label_weights=told.label_weights,
-        soft_labels=believed,
+        soft = sp.csr_matrix(plain.T @ soft @ plain)
+    folded = Constraints._made(
+        ConstraintData(
+            n_nodes=m,
+            pairs=ends[apart],
+            belief=used.belief[apart],
+            labels=labels,
+            soft=soft,
+            soft_kind="graph" if used.kind == "graph" else "matrix",
+            label_weights=used.label_weights,
+            soft_labels=None if used.soft_labels is None else used.soft_labels.summed(P),
+        )
     )
-    matrix = sp.csr_matrix(P.T @ told.matrix @ P)
+    matrix = sp.csr_matrix(P.T @ used.matrix @ P)
     matrix.sort_indices()
-    factor = None if told.factor is None else sp.csr_matrix(P.T @ told.factor)
-    return replace(
-        found,
-        matrix=matrix,
-        factor=factor,
-        core=told.core,
-        hard=told.hard,
-        copies=Copies(given, told, membership),
-    )
+    factor = None if used.factor is None else sp.csr_matrix(P.T @ used.factor)
+    copies = Copies(given, used, membership)
+    Q = {"matrix": matrix, "factor": factor, "core": used.core, "hard": used.hard}
+    return replace(folded, copies=copies, **Q)

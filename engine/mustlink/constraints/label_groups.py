@@ -50,7 +50,13 @@ def labels_factor(
     nodes = np.flatnonzero(labels >= 0)
     classes, column = np.unique(labels[nodes], return_inverse=True)
     column = np.asarray(column).ravel()
-    count, core = classes.size, _core(classes.size, within, between)
+    count = classes.size
+    core: Core = np.full((count, count), -between)
+    if count > DENSE_CORE:  # without a border column where nothing is between the classes
+        border = [-between] if between else []
+        core = sp.diags(np.append(np.full(count, within + between), border), format="csr")
+    else:
+        np.fill_diagonal(core, within)  # to the last digit, which a + b − b is not
     if core.shape[0] > count:
         nodes = np.concatenate([nodes, nodes])
         column = np.concatenate([column, np.full(column.size, count)])
@@ -96,24 +102,14 @@ def merge_labels(first: Ints, second: Ints) -> Ints:
     return np.where(first >= 0, first, second)
 
 
-def _core(count: int, a: float, b: float) -> Core:
-    """(a + b)I - b11ᵀ, or its diagonal form for many classes."""
-    if count > DENSE_CORE:
-        border = [-b] if b else []  # a group for each class does where nothing is between them
-        return sp.diags(np.append(np.full(count, a + b), border), format="csr")
-    core = np.full((count, count), -b)
-    np.fill_diagonal(core, a)  # to the last digit, which a + b − b is not
-    return core
-
-
 # --- Distributions over classes with degrees of belief, as constraints of low rank
 #
-# With y_i the shares of the classes in node i and u_i how much that is believed, the chance that
-# two nodes are of one class is ⟨y_i, y_j⟩, and what is said of the pair is
+# With y_i the shares of the classes in node i and u_i its belief, the chance that two nodes are of
+# one class is ⟨y_i, y_j⟩, and the constraint on the pair is
 #
 #     Q_ij = u_i u_j (2⟨y_i, y_j⟩ − 1) = P⁺_ij − P⁻_ij,   P⁺_ij = u_i u_j ⟨y_i, y_j⟩:
 #
-# as many must-links and cannot-links as are expected: F diag(2, …, 2, −1) Fᵀ with F = [UY, u].
+# expected must-links less expected cannot-links: F diag(2, …, 2, −1) Fᵀ with F = [UY, u].
 
 
 _SUM = 1e-6  # by which a distribution may miss 1
@@ -122,9 +118,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SoftLabels:
-    """Shares `values` (n, K) of the `classes` (K,) and beliefs (n,); both 0 where nothing is said.
+    """Shares `values` (n, K) of the `classes` (K,) and beliefs (n,); both 0 on other nodes.
 
-    Beliefs lie between 0 and 1, but of nodes that stand for several rows, which add up.
+    Beliefs lie between 0 and 1; those of the rows of a node add up.
     """
 
     values: Floats
@@ -133,9 +129,9 @@ class SoftLabels:
 
     @classmethod
     def of(cls, values: Any, belief: Any, classes: Any = None) -> SoftLabels:
-        """Checked copies; rows of NaN and of belief 0 say nothing. Raises InputError.
+        """Checked copies; rows of NaN and of belief 0 do not count. Raises InputError.
 
-        Without `belief` it is (K max_c y_ic − 1)/(K − 1): 1 for one class alone, 0 for all alike.
+        Without `belief` it is (K max_c y_ic − 1)/(K − 1): 1 for one class, 0 for equal shares.
         """
         Y = np.array(numeric_array(values, "soft labels"), dtype=np.float64)
         if Y.ndim != 2 or Y.shape[0] == 0 or Y.shape[1] < 2:
@@ -173,39 +169,39 @@ class SoftLabels:
         return cls(Y, u, named)
 
     @property
-    def told(self) -> NDArray[np.bool_]:
-        """Of which nodes something is said, (n,)."""
+    def known(self) -> NDArray[np.bool_]:
+        """Which nodes have a soft label, (n,)."""
         return self.belief > 0
 
     @property
     def certain(self) -> SoftLabels:
-        """The same distributions, every one believed in full."""
-        return replace(self, belief=self.told.astype(np.float64))
+        """The same distributions with belief 1."""
+        return replace(self, belief=self.known.astype(np.float64))
 
     def only(self, mask: NDArray[np.bool_]) -> SoftLabels:
-        """What is said of the nodes of a mask (n,)."""
+        """Those of the nodes of a mask (n,)."""
         belief = np.where(mask, self.belief, 0.0)
         return replace(self, values=np.where(mask[:, None], self.values, 0.0), belief=belief)
 
     def at(self, nodes: Ints) -> SoftLabels:
-        """What is said of some nodes (m,), numbered anew."""
+        """Those of some nodes (m,), numbered anew."""
         return replace(self, values=self.values[nodes], belief=self.belief[nodes])
 
     def summed(self, membership: sp.csr_matrix) -> SoftLabels:
-        """Of the nodes that rows are, `membership` (n, m): beliefs add up, shares are means."""
+        """Those of the rows' nodes, `membership` (n, m): beliefs add up, shares are means."""
         belief = np.asarray(membership.T @ self.belief)
         values = np.asarray(membership.T @ (self.belief[:, None] * self.values))
         values = values / np.where(belief > 0, belief, 1.0)[:, None]
         return replace(self, values=values, belief=belief)
 
     def apart(self) -> tuple[Ints, SoftLabels]:
-        """Labels (n,), -1 where there is none, for what is one class for certain, and the rest."""
+        """Labels (n,) where one class is certain, else -1, and the other soft labels."""
         sure = (self.belief == 1.0) & (self.values.max(axis=1) == 1.0)
         labels = np.where(sure, self.classes[self.values.argmax(axis=1)], -1)
         return labels.astype(np.int64), self.only(~sure)
 
     def with_labels(self, labels: Ints | None) -> SoftLabels:
-        """Of all nodes; a label (n,) is one class for certain, -1 none. Raises InputError."""
+        """Together with labels (n,), -1 for none, as one certain class. Raises InputError."""
         if labels is None:
             return self
         known = np.flatnonzero(labels >= 0)
@@ -224,13 +220,13 @@ class SoftLabels:
         return replace(self, values=values, belief=belief)
 
     def joined(self, other: SoftLabels) -> SoftLabels:
-        """Both together; raises InputError for other classes, or nodes that both speak of."""
+        """Both together; raises InputError for other classes, or nodes that are in both."""
         if not np.array_equal(self.classes, other.classes):
             raise InputError(
                 f"constraints: soft labels of {self.classes.size} and {other.classes.size} "
                 "classes; give a column for each class in both"
             )
-        both = self.told & other.told
+        both = self.known & other.known
         if both.any():
             raise InputError(
                 f"constraints: node {int(np.argmax(both))} has two soft labels ({both.sum()} such "
@@ -245,14 +241,14 @@ class SoftLabels:
         k = self.classes.size
         columns = [self.belief[:, None] * self.values]
         core = np.full(k, within + between)
-        if between:  # P⁻ alone needs what a node is believed at all
+        if between:  # P⁻ alone needs the column of beliefs
             columns.append(self.belief[:, None])
             core = np.append(core, -between)
         return sp.csr_matrix(np.hstack(columns)), sp.diags(core, format="csr")
 
     def pairs_expected(self) -> tuple[float, float]:
-        """Expected numbers of must-links and cannot-links among the m nodes that are told of."""
-        Y = self.values[self.told]
+        """Expected numbers of must-links and cannot-links among the m nodes with a soft label."""
+        Y = self.values[self.known]
         m = Y.shape[0]
         same = (float(np.square(Y.sum(axis=0)).sum()) - float(np.square(Y).sum())) / 2
         return same, m * (m - 1) / 2 - same

@@ -1,7 +1,7 @@
-"""Must-links and cannot-links apart: two graphs on the nodes, sparse plus low rank.
+"""Must-links and cannot-links as two graphs on the nodes, sparse plus low rank: Q = P⁺ − P⁻.
 
-Q = P⁺ − P⁻ with P⁺, P⁻ >= 0. Methods that weigh the two kinds differently, or make Laplacians of
-them, start from here; cliques of labelled nodes stay low rank.
+Methods that weigh the two kinds differently, or make Laplacians of them, take these; cliques of
+labelled nodes stay low rank.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodeMatrix:
-    """Symmetric M = matrix + factor·core·factorᵀ on n nodes; zero where nothing was said.
+    """Symmetric M = matrix + factor·core·factorᵀ on n nodes.
 
     `matrix` (n, n) CSR, `factor` (n, r) CSR and `core` (r, r), or None.
     """
@@ -77,35 +77,31 @@ class NodeMatrix:
 def must_links(constraints: Constraints) -> NodeMatrix:
     """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal. Cost O(nnz).
 
-    Of soft labels what is expected, u_i u_j ⟨y_i, y_j⟩, and u_i u_j (1 − ⟨y_i, y_j⟩) cannot-links.
-    Of nodes that stand for several: summed over copies, those inside a node on the diagonal.
+    Of soft labels the expected ones, u_i u_j ⟨y_i, y_j⟩, and u_i u_j (1 − ⟨y_i, y_j⟩) cannot-links.
+    Of nodes with several copies: summed over copies, those inside a node on the diagonal.
     """
     if constraints.copies is not None:
-        return folded(must_links(constraints.copies.told), constraints)
+        return folded(must_links(constraints.copies.used), constraints)
     positive = _off_diagonal(constraints.matrix.maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(positive)
-    within = constraints.label_weights[0]
-    groups = sp.csr_matrix(sp.diags(within * _groups(constraints), format="csr"))
-    return _without_own(NodeMatrix(positive, constraints.factor, groups))
+    return _without_own(NodeMatrix(positive, constraints.factor, _groups(constraints)))
 
 
 def cannot_links(constraints: Constraints) -> NodeMatrix:
     """P⁻ (n, n): negative beliefs as positive numbers, 1 between nodes of two classes."""
     if constraints.copies is not None:
-        return folded(cannot_links(constraints.copies.told), constraints)
+        return folded(cannot_links(constraints.copies.used), constraints)
     negative = _off_diagonal((-constraints.matrix).maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(negative)
-    core: Any = constraints.core
-    within = constraints.label_weights[0]
-    apart = sp.diags(within * _groups(constraints), format="csr") - sp.csr_matrix(core)
-    found = NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
-    return found if constraints.soft_labels is None else _without_own(found)
+    apart = _groups(constraints) - sp.csr_matrix(constraints.core)
+    links = NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
+    return links if constraints.soft_labels is None else _without_own(links)
 
 
 def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
-    """P_wᵀMP_w for links M between rows, of the nodes that they are; no copy is its own partner.
+    """P_wᵀMP_w: links M between rows as links between their nodes, none of a copy to itself.
 
     A labelled row of weight w is w copies with w² − w links among themselves, none if w < 1.
     """
@@ -126,8 +122,7 @@ def between_copies(constraints: Constraints) -> Floats:
     if constraints.copies is None:
         return np.zeros(n)
     both = must_links(constraints) + cannot_links(constraints).times(-1.0)
-    found = both.on_pattern(sp.csr_matrix(sp.identity(n, format="csr"))).diagonal()
-    return np.asarray(found, dtype=np.float64)
+    return both.on_pattern(sp.csr_matrix(sp.identity(n, format="csr"))).diagonal()
 
 
 def capped_links(constraints: Constraints, degrees: Floats) -> tuple[NodeMatrix, NodeMatrix]:
@@ -139,22 +134,22 @@ def capped_links(constraints: Constraints, degrees: Floats) -> tuple[NodeMatrix,
 def _changed(
     constraints: Constraints, change: Callable[[NodeMatrix], NodeMatrix]
 ) -> Iterator[NodeMatrix]:
-    """P⁺ and P⁻ of changed beliefs; of nodes that stand for several before these are folded."""
+    """P⁺ and P⁻ of changed beliefs; of nodes with several copies those of rows are changed."""
     copies = constraints.copies
     for kind in (must_links, cannot_links):
         if copies is None:
             yield change(kind(constraints))
         else:
-            yield folded(change(kind(copies.told)), constraints)
+            yield folded(change(kind(copies.used)), constraints)
 
 
 def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:
-    """Without the pairs that have an end of degree 0 in the graph."""
+    """The same without pairs that have an end of degree 0 in the graph."""
     return weights.between((degrees > 0).astype(np.float64))
 
 
 def at_most_one(links: NodeMatrix) -> NodeMatrix:
-    """Beliefs above 1, and pairs that a label says again, count as 1."""
+    """Beliefs above 1, and pairs that follow from labels as well, count as 1."""
     return _less(_of_unit(links, above=1.0), lambda b: np.maximum(b - 1.0, 0.0))
 
 
@@ -164,14 +159,14 @@ def each_one(links: NodeMatrix) -> NodeMatrix:
 
 
 def _less(links: NodeMatrix, excess: Callable[[Floats], Floats]) -> NodeMatrix:
-    """Without what the beliefs of single pairs have in excess."""
+    """The same without the excess of the beliefs of single pairs."""
     gone = links.on_pattern(links.matrix)
     gone.data = excess(gone.data)
     return NodeMatrix(sp.csr_matrix(links.matrix - gone), links.factor, links.core)
 
 
 def _without_own(links: NodeMatrix) -> NodeMatrix:
-    """Without the diagonal of the low rank: no node is its own partner."""
+    """The same without the diagonal of the low rank: no node has a link to itself."""
     own = sp.diags(_own(links), format="csr")
     return NodeMatrix(_stored(links.matrix - own), links.factor, links.core)
 
@@ -181,7 +176,7 @@ def _of_unit(links: NodeMatrix, above: float = 0.0) -> NodeMatrix:
     largest = 0.0 if links.core is None else float(abs(links.core).max())
     if largest <= above or largest == 1.0:
         return links
-    gone = diagonal((1.0 - 1.0 / largest) * _own(links)).matrix  # no node is its own partner
+    gone = diagonal((1.0 - 1.0 / largest) * _own(links)).matrix  # no node has a link to itself
     return NodeMatrix(_stored(links.matrix + gone), links.factor, links.core / largest)
 
 
@@ -203,7 +198,7 @@ def sum_form(weights: NodeMatrix) -> NodeMatrix:
 
 
 def diagonal(values: Floats) -> NodeMatrix:
-    """diag(v) for v (n,), storing what is not zero."""
+    """diag(v) for v (n,), without stored zeros."""
     return NodeMatrix(_stored(sp.csr_matrix(sp.diags(values, format="csr"))))
 
 
@@ -230,9 +225,9 @@ def balanced(
 
 
 def _certain(constraints: Constraints) -> Constraints:
-    """The same with soft labels that are believed in full: what is expected, counted."""
+    """The same with soft labels of full belief, to count the expected links."""
     if constraints.copies is not None:
-        return constraints.copies.folded(_certain(constraints.copies.told))
+        return constraints.copies.folded(_certain(constraints.copies.used))
     believed = constraints.soft_labels
     return constraints if believed is None else constraints.having(soft_labels=believed.certain)
 
@@ -248,33 +243,32 @@ def unbalanced(
 
 def _inside(constraints: Constraints, nodes: NDArray[np.int64] | None) -> Floats:
     """1 for the nodes, all of them by default, and 0 for others."""
-    if nodes is None:
-        return np.ones(constraints.n_nodes)
-    found = np.zeros(constraints.n_nodes)
-    found[nodes] = 1.0
-    return found
+    inside = np.ones(constraints.n_nodes)
+    if nodes is not None:
+        inside[:] = 0.0
+        inside[nodes] = 1.0
+    return inside
 
 
-def _groups(constraints: Constraints) -> Floats:
-    """1 for columns of the factor that are groups of nodes, 0 for the border column.
+def _groups(constraints: Constraints) -> sp.csr_matrix:
+    """Core of the links within groups: the weight for groups of nodes, 0 for the border column.
 
     With very many classes a last column holds all labelled nodes; its core entry is negative.
     """
     core: Any = constraints.core
-    found = np.ones(core.shape[0])
+    weights = np.full(core.shape[0], constraints.label_weights[0])
     if core[core.shape[0] - 1, core.shape[0] - 1] < 0:
-        found[-1] = 0.0
-    return found
+        weights[-1] = 0.0
+    return sp.csr_matrix(sp.diags(weights, format="csr"))
 
 
 def _off_diagonal(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    own = sp.diags(matrix.diagonal(), format="csr")
-    return _stored(sp.csr_matrix(matrix - own))
+    return _stored(matrix - sp.diags(matrix.diagonal(), format="csr"))
 
 
 def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
     """The matrix without stored zeros, rows sorted."""
-    found = sp.csr_matrix(matrix)
-    found.eliminate_zeros()
-    found.sort_indices()
-    return found
+    matrix = sp.csr_matrix(matrix)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix

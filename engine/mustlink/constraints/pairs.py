@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core.check import as_csr, positive, symmetric
 from mustlink.errors import InputError
 
 Ints = NDArray[np.int64]
@@ -73,7 +74,7 @@ def merge_pairs(pairs: Ints, belief: Floats, n_nodes: int) -> tuple[Ints, Floats
     """Return the distinct unordered pairs (k, 2), i < j, sorted, with their mean belief.
 
     The third array, (m,), tells which distinct pair each given row belongs to. Opposite beliefs
-    cancel: a mean of zero is kept here and means "nothing known". Cost O(m log m).
+    cancel: a pair with mean zero is undecided. Cost O(m log m).
     """
     low, high = pairs.min(axis=1, initial=n_nodes), pairs.max(axis=1, initial=-1)
     keys, row_of = np.unique(low * np.int64(n_nodes) + high, return_inverse=True)
@@ -115,7 +116,6 @@ def split_pairs(
 
 
 def _node_numbers(pairs: Any) -> Ints:
-    """Pairs as a fresh (m, 2) int64 array."""
     array = np.asarray(pairs)
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -134,7 +134,7 @@ def _node_numbers(pairs: Any) -> Ints:
         )
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
-            broken = np.flatnonzero(~(np.mod(array, 1) == 0).all(axis=1))
+            broken = np.flatnonzero((np.mod(array, 1) != 0).any(axis=1))
         if broken.size:
             raise InputError(
                 f"constraints: {_named(array, int(broken[0]))}; nodes are integers from 0"
@@ -143,21 +143,16 @@ def _node_numbers(pairs: Any) -> Ints:
 
 
 def _beliefs(belief: Any, pairs: Ints) -> Floats:
-    """Beliefs as a fresh (m,) float64 array, finite and not zero."""
+    wanted = "give a finite number, positive for must-link and negative for cannot-link"
     try:
         values = np.array(belief, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            "constraints: belief is not numeric; give numbers, positive for must-link"
-        ) from None
+        raise InputError(f"constraints: belief is not numeric; {wanted}") from None
     count = pairs.shape[0]
     if values.ndim == 0:
         values = np.full(count, float(values))
         if not np.isfinite(belief) or belief == 0:
-            raise InputError(
-                f"constraints: belief is {belief}; give a finite number, positive for must-link "
-                "and negative for cannot-link"
-            )
+            raise InputError(f"constraints: belief is {belief}; {wanted}")
     if values.shape != (count,):
         raise InputError(
             f"constraints: belief has shape {values.shape} for {count} pairs; give one number, "
@@ -166,56 +161,29 @@ def _beliefs(belief: Any, pairs: Ints) -> Floats:
     bad = np.flatnonzero(~np.isfinite(values) | (values == 0))
     if bad.size:
         row = int(bad[0])
-        raise InputError(
-            f"constraints: {_named(pairs, row)} with belief {values[row]:g}; give a finite number, "
-            "positive for must-link and negative for cannot-link"
-        )
+        raise InputError(f"constraints: {_named(pairs, row)} with belief {values[row]:g}; {wanted}")
     return values
 
 
 def _named(pairs: NDArray[Any], row: int) -> str:
-    """`pair 17 is (3, 5)`, the row as given."""
+    """`pair 17 is (3, 5)`, a row of the input."""
     return f"pair {row} is ({pairs[row, 0]}, {pairs[row, 1]})"
 
 
 # --- Soft constraints from a second graph or from any symmetric matrix (WD14 §4.1 and §6.3)
 
 
-# Rounding in a matrix assembled twice; anything larger is a mistake of the caller.
-ASYMMETRY = 1e-9
-
-
 def as_symmetric(matrix: Any, *, signed: bool) -> sp.csr_matrix:
     """Return a dense or sparse matrix as a fresh (n, n) CSR float64, no stored zeros.
 
-    Asymmetry within rounding (1e-9 of the largest entry) is averaged away. Raises InputError for
+    Asymmetry within rounding (1e-6 of the largest entry) is averaged away. Raises InputError for
     a matrix that is not square, not finite, not symmetric, or negative unless `signed`.
     """
-    kind = "matrix" if signed else "graph"
-    given = getattr(matrix, "affinity", matrix)
-    try:
-        csr = sp.csr_matrix(given, dtype=np.float64, copy=True)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"constraints: the {kind} is a {type(matrix).__name__}; give a square matrix of numbers"
-        ) from None
-    if csr.shape[0] != csr.shape[1] or csr.shape[0] == 0:
-        raise InputError(
-            f"constraints: the {kind} has shape {csr.shape}; give one row and one column per node"
-        )
-    csr.sum_duplicates()
-    bad = ~np.isfinite(csr.data)
-    if bad.any():
-        i, j = _position(csr, bad)
-        raise InputError(f"constraints: the {kind} is not finite at ({i}, {j}); correct it")
-    csr.eliminate_zeros()
-    if not signed and (csr.data < 0).any():
-        i, j = _position(csr, csr.data < 0)
-        raise InputError(
-            f"constraints: the graph has weight {csr[i, j]:g} at ({i}, {j}); weights are "
-            "non-negative, use from_matrix for cannot-links"
-        )
-    return _symmetrised(csr, kind)
+    where = "constraints: matrix" if signed else "constraints: graph"
+    W = as_csr(getattr(matrix, "affinity", matrix), where).astype(np.float64)
+    if W.shape[0] != W.shape[1] or W.shape[0] == 0:
+        raise InputError(f"{where} has shape {W.shape}; give one row and one column per node")
+    return symmetric(positive(W, where, signed=signed), where, "make it symmetric")
 
 
 def upper_entries(
@@ -242,26 +210,3 @@ def split_entries(
     kept.eliminate_zeros()
     kept.sort_indices()
     return kept, held
-
-
-def _symmetrised(csr: sp.csr_matrix, kind: str) -> sp.csr_matrix:
-    """Return the matrix if symmetric, its symmetric part if that differs by rounding only."""
-    gap = abs(csr - csr.T).tocoo()
-    worst = float(gap.data.max(initial=0.0))
-    if worst > ASYMMETRY * float(abs(csr.data).max(initial=0.0)):
-        at = int(np.argmax(gap.data))
-        i, j = sorted((int(gap.row[at]), int(gap.col[at])))
-        raise InputError(
-            f"constraints: the {kind} is {csr[i, j]:g} at ({i}, {j}) but {csr[j, i]:g} at "
-            f"({j}, {i}); make it symmetric"
-        )
-    if worst > 0:
-        csr = ((csr + csr.T) * 0.5).tocsr()
-    csr.sort_indices()
-    return csr
-
-
-def _position(csr: sp.csr_matrix, mask: NDArray[np.bool_]) -> tuple[int, int]:
-    """Row and column of the first stored entry where the mask holds."""
-    at = int(np.flatnonzero(mask)[0])
-    return int(np.searchsorted(csr.indptr, at, side="right")) - 1, int(csr.indices[at])

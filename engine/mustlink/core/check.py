@@ -1,7 +1,6 @@
 """Input checks: every array and parameter that enters the engine passes here once.
 
-Nothing is changed in place. Each failure is one line `where: what was given, what is wrong; what to
-do` (InputError).
+Nothing is changed in place. Each failure is one line `where: input, error; cure` (InputError).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError, InputTypeError, NumericalError
 
 _SYMMETRY = 1e-6  # relative to the largest entry: single-precision files pass
-_BLOCK = 1 << 22  # entries looked at in one go
+_BLOCK = 1 << 22  # entries at a time
 
 
 def as_affinity(
@@ -43,7 +42,7 @@ def as_affinity(
     W = positive(W, where)
     if W.nnz == 0:
         raise InputError(f"{where}: {n} nodes but no edge; nothing to cluster")
-    return W if surely_symmetric is not None and surely_symmetric(W) else _symmetric(W, where)
+    return W if surely_symmetric is not None and surely_symmetric(W) else symmetric(W, where)
 
 
 def as_csr(affinity: Any, where: str) -> sp.csr_matrix:
@@ -72,11 +71,14 @@ def as_csr(affinity: Any, where: str) -> sp.csr_matrix:
     return W
 
 
-def positive(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
-    """W without stored zeros; InputError names the first entry that is negative or not finite."""
+def positive(W: sp.csr_matrix, where: str, *, signed: bool = False) -> sp.csr_matrix:
+    """W without stored zeros; InputError names the first entry that is not finite, or negative.
+
+    `signed`: negative entries are allowed.
+    """
     for start in range(0, W.data.size, _BLOCK):
         block = W.data[start : start + _BLOCK]
-        bad = ~(block >= 0) | np.isinf(block)
+        bad = ~np.isfinite(block) if signed else ~(block >= 0) | np.isinf(block)
         if bad.any():
             at = start + int(np.argmax(bad))
             row = int(np.searchsorted(W.indptr, at, side="right")) - 1
@@ -92,10 +94,14 @@ def positive(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
     return W
 
 
-def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
-    """W itself when symmetric, its symmetric part when nearly so, else InputError."""
+def symmetric(
+    W: sp.csr_matrix,
+    where: str,
+    cure: str = "pass (A + A.T) / 2, or the directed graph to DISIM (-m disim)",
+) -> sp.csr_matrix:
+    """W itself if symmetric, its symmetric part if so to 1e-6 of the largest entry; InputError."""
     T = W.T.tocsr()
-    limit = _SYMMETRY * float(W.data.max())
+    limit = _SYMMETRY * float(np.abs(W.data).max(initial=0.0))
     same = np.array_equal(W.indptr, T.indptr) and np.array_equal(W.indices, T.indices)
     if same and np.array_equal(W.data, T.data):
         return W
@@ -107,7 +113,7 @@ def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
             i, j = start + int(gap.row[at]), int(gap.col[at])
             raise InputError(
                 f"{where}: not symmetric, entry ({i}, {j}) is {W[i, j]:g} but ({j}, {i}) is "
-                f"{W[j, i]:g}; pass (A + A.T) / 2, or the directed graph to DISIM (-m disim)"
+                f"{W[j, i]:g}; {cure}"
             )
     half = W.dtype.type(0.5)  # halves first: sums may overflow
     return (W * half + T * half).tocsr()
@@ -147,7 +153,7 @@ def as_points(
 
 
 def _not_finite(X: NDArray[np.floating], where: str, allow_missing: bool) -> InputError:
-    """The error of NaN or Inf in points: what, in how many rows, the first, what to do."""
+    """The error of NaN or Inf in points: in how many rows, the first, the cure."""
     gap = np.isnan(X)
     if gap.any() and not allow_missing:
         bad, what = gap, "NaN"
@@ -162,7 +168,7 @@ def _not_finite(X: NDArray[np.floating], where: str, allow_missing: bool) -> Inp
 
 
 def check_answer(values: Any, what: str) -> None:
-    """Raise NumericalError if a solver's answer has a NaN or Inf: none leaves the engine."""
+    """Raise NumericalError if a solver's result has a NaN or Inf: none leaves the engine."""
     if not np.isfinite(values).all():
         raise NumericalError(
             f"{what}: NaN or Inf came out; the graph's weights differ by more than doubles hold, "
@@ -217,9 +223,9 @@ def _float_type(dtype: Any, where: str) -> np.dtype[Any]:
 
 
 class PlainParameters:
-    """Of an estimator: a parameter that is a number of numpy's is Python's from when it is set.
+    """Of an estimator: parameters that are numpy scalars become Python's when they are set.
 
-    `np.int64(5)` is no `int`, `np.True_` is not `True`: nobody behind this border has to ask.
+    `np.int64(5)` is no `int`, `np.True_` is not `True`.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -229,7 +235,7 @@ class PlainParameters:
 
 
 def check_number(value: Any, where: str, wanted: str) -> float:
-    """Return a finite number; raises InputError that says what is wanted."""
+    """Return a finite number; raises InputError that says what is `wanted`."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -244,8 +250,8 @@ def check_positive(value: Any, where: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{where}: {value!r} is not a number; give one above 0") from None
-    if not (np.isfinite(number) and number > 0):
+        number = np.nan
+    if not 0 < number < np.inf:
         raise InputError(f"{where}: {value!r} given; it must be finite and above 0")
     return number
 

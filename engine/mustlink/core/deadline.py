@@ -1,7 +1,7 @@
-"""When a fit shall have its answer: a limit of wall-clock time, handed down with the recorder.
+"""The time limit of a fit, in wall-clock time; the recorder has it.
 
-Whatever depends on a clock is not the same in every run: only what a limit cuts short does. Without
-a limit nothing in a fit looks at the clock but for a rival that takes far longer than was counted.
+Results depend on the clock only where a limit cuts a step short. Without a limit no step of a fit
+reads the clock, except for a rival that takes far longer than planned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST = 1e12  # seconds: 30,000 years
 class Deadline:
     """The moment `limit` seconds after `began`; never, where the limit is infinite.
 
-    `clock` tells the time in seconds; a test hands in one of its own.
+    `clock` returns the time in seconds; tests replace it.
     """
 
     limit: float = math.inf
@@ -38,7 +38,7 @@ class Deadline:
 
     @classmethod
     def of(cls, limit: float | None, began: float | None = None) -> Deadline:
-        """So many seconds from when a program `began`, or from now; never where None are given."""
+        """So many seconds after a program `began`, or from now; never if `limit` is None."""
         if limit is None:
             return NEVER
         return cls.after(limit) if began is None else cls(limit, began)

@@ -1,9 +1,9 @@
-"""Small dense problems by LAPACK: what one driver misses another one tries, and causes are named.
+"""Small dense problems by LAPACK, with a second driver where the first fails, and clear errors.
 
-LAPACK fails in three ways: NaN or Inf in what it is given, a driver that does not converge (divide
-and conquer on numbers of 10⁻³⁰⁰ beside 1), a pivot that is rounding. The first is an error with its
+LAPACK fails in three ways: NaN or Inf in its input, a driver that does not converge (divide and
+conquer on numbers of 10⁻³⁰⁰ beside 1), a pivot of rounding size. The first is an error with its
 cause, the second is tried again with plain QR steps on the matrix scaled to 1, the third with a
-trace of the diagonal added. `NumericalError` is all that leaves this module.
+small ridge. The only exception of this module is `NumericalError`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def eigh(
 def _pairs(
     A: Floats, M: Floats | None, subset: tuple[int, int] | None, driver: Any
 ) -> tuple[Floats, Floats] | None:
-    """What one driver finds, None where it fails; the default ones are the quickest."""
+    """Pairs by one driver, None if it fails; the default ones are the quickest."""
     try:
         if driver is None and subset is None and M is None:
             values, X = np.linalg.eigh(A)
@@ -57,7 +57,7 @@ def _pairs(
     if subset is not None and driver is not None:
         values, X = values[subset[0] : subset[1] + 1], X[:, subset[0] : subset[1] + 1]
     if subset is not None and values.size <= subset[1] - subset[0]:
-        return None  # of many equal eigenvalues the default finds none, and says nothing
+        return None  # of many equal eigenvalues the default returns too few, without an error
     return (values, X) if np.isfinite(values).all() and np.isfinite(X).all() else None
 
 

@@ -1,4 +1,4 @@
-"""Labels that a caller gives: numbers or names of classes, for some of the nodes."""
+"""Labels of some of the nodes: numbers or names of classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mustlink.core.check import numeric_array
 from mustlink.errors import InputError
 
-_NUMBERED = 20  # labelled rows from which as many classes are no accident
+_NUMBERED = 20  # labelled rows from which as many classes are no chance
 _UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Python, numpy, pandas
 
 
@@ -51,11 +51,11 @@ def labels_of_nodes(
     weights: NDArray[np.float64],
     n_nodes: int,
 ) -> tuple[NDArray[np.int64], str]:
-    """Labels (n_nodes,) of nodes from those (n,) of the rows that they are, and what was doubtful.
+    """Labels (n_nodes,) of nodes from those (n,) of their rows, and a warning of contradictions.
 
-    `rows` (n,) are the nodes of the rows, `weights` (n,) what a row counts. Rows of one node with
-    different labels: that of most of their weight, -1 for a tie; what weighs nothing says nothing.
-    Cost O(n + l log l), l labels.
+    `rows` (n,) are the nodes of the rows, `weights` (n,) those of the rows. Of different labels in
+    one node that of most weight counts, -1 for a tie; rows of weight 0 do not count. Cost
+    O(n + l log l), l labels.
     """
     given = np.flatnonzero((labels >= 0) & (weights > 0))
     classes, code = np.unique(labels[given], return_inverse=True)
@@ -136,9 +136,9 @@ def refuse_row_numbers(labels: NDArray[np.int64], where: str) -> None:
 
 
 def class_labels(y: Any, where: str = "y") -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-    """Labels of at least two classes, looked at before any work is done, and names of classes.
+    """Labels of at least two classes, checked before any work, and names of classes.
 
-    Raises InputError; where scikit-learn's users know its words for an error, in these words.
+    Raises InputError, in scikit-learn's words where it has the same error.
     """
     if y is None:
         raise InputError(
@@ -164,7 +164,7 @@ def class_labels(y: Any, where: str = "y") -> tuple[NDArray[np.int64], NDArray[A
 
 
 def n_classes_in(y: Any) -> int | None:
-    """How many classes labels name, None where there are none; what is wrong is told later."""
+    """The number of classes among labels, None without any; labels are checked later."""
     if y is None:
         return None
     codes = np.asarray(encoded(y, "y")[0])
@@ -172,6 +172,6 @@ def n_classes_in(y: Any) -> int | None:
 
 
 def named(names: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
-    """Return names[codes]; code -1 becomes what is given for unknown: -1, or "" among text."""
+    """Return names[codes]; code -1 becomes the unknown label: -1, or "" among text."""
     unknown: Any = "" if isinstance(names[0], str | bytes) else -1
     return np.where(codes >= 0, names[codes], np.array(unknown).astype(names.dtype))

@@ -1,6 +1,6 @@
-"""Estimators by their names, each imported when it is asked for.
+"""Estimators by their names, each imported at its first use.
 
-Modules ask here, and not `mustlink` itself, whose names come from all of them.
+Modules take them from here, not from `mustlink`, which imports all modules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Progress: the engine tells an observer what it does and prints nothing itself.
+"""Progress: the engine reports to an observer and prints nothing itself.
 
 A method runs inside `Recorder.stage(name)`; the recorder measures every stage and forwards
 its beginning, progress and end to the observer. `mustlink_io.terminal.progress` draws them.
@@ -24,46 +24,38 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 class Observer(Protocol):
-    """Whoever wants to follow a run; every method may be called from one thread only.
+    """Follows a run; its methods are called from one thread only.
 
-    One that also has `warn(message)` is told there why a result should not be trusted; any other
-    is told by `note`.
+    One that also has `warn(message)` gets there why a result should not be trusted; any other
+    gets it by `note`.
     """
 
     def begin(self, stage: str) -> None:
-        """Tell that a stage has begun."""
+        """A stage has begun."""
 
     def advance(self, stage: str, fraction: float) -> None:
-        """Tell which part of the stage, in [0, 1], is done."""
+        """A part of the stage, in [0, 1], is done."""
 
     def end(self, stage: str, seconds: float) -> None:
-        """Tell that a stage has ended."""
+        """A stage has ended."""
 
     def note(self, message: str) -> None:
-        """Say something that a person should read (a choice made, a repair, a doubt)."""
+        """A choice, a repair or a warning that a person should read."""
 
 
 class Silent:
-    """The default observer."""
+    """The default observer, which ignores everything."""
 
-    def begin(self, stage: str) -> None:
-        """Ignore."""
+    def _ignore(self, *args: Any, **kwargs: Any) -> None:
+        pass
 
-    def advance(self, stage: str, fraction: float) -> None:
-        """Ignore."""
-
-    def end(self, stage: str, seconds: float) -> None:
-        """Ignore."""
-
-    def note(self, message: str) -> None:
-        """Ignore."""
+    begin = advance = end = note = _ignore
 
 
 class Unheard(Silent):
-    """The observer of a trial: what it doubts is no doubt about the answer."""
+    """The observer of a trial, the warnings of which do not concern the result."""
 
-    def warn(self, message: str) -> None:
-        """Ignore."""
+    warn = Silent._ignore
 
 
 @dataclass(frozen=True)
@@ -79,9 +71,9 @@ class Recorder:
     """Measures stages and collects notes for one run.
 
     `warnings` are those of the `notes` that say why the result should not be trusted. `deadline` is
-    when the answer shall be there: whatever can end early asks it. What it made a stage leave out
-    is in `left_out`; results from there on are not those of a fit without a limit, and not kept.
-    `budget` is looked at whenever a stage advances or ends, see `keep_within`.
+    the time limit, which everything that can end early checks. What a stage left out for it is in
+    `left_out`; results from there on are not those of a fit without a limit, and not stored.
+    `budget` is checked whenever a stage advances or ends, see `keep_within`.
     """
 
     def __init__(self, observer: Observer | None = None, deadline: Deadline = NEVER) -> None:
@@ -96,7 +88,7 @@ class Recorder:
 
     @contextmanager
     def limited(self, time_limit: float | str | None) -> Iterator[None]:
-        """Within so many seconds from now, unless the time is up sooner anyhow; InputError."""
+        """Within so many seconds from now, unless the deadline is sooner; InputError."""
         before = self.deadline
         if time_limit is not None:
             self.deadline = before.sooner(parse_duration(time_limit))
@@ -117,9 +109,9 @@ class Recorder:
     def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
         """Run one stage; yields `advance(fraction)`. Stages do not nest.
 
-        `since` is when it began, if that was before now, by `time.perf_counter`. What observers
-        hear never falls: a fraction below an earlier one of the stage is not passed on.
-        Raises OutOfMemoryError where more than the budget is taken, or the system has no more.
+        `since` is when it began, if that was before now, by `time.perf_counter`. Fractions below
+        an earlier one of the stage are not forwarded. Raises OutOfMemoryError where more than the
+        budget is taken, or the system has no more.
         """
         if self._open is not None:
             raise MustlinkError(f"stage {name!r} opened inside stage {self._open!r}")
@@ -144,7 +136,7 @@ class Recorder:
             self.observer.end(name, seconds)
 
     def _rising(self, name: str) -> Callable[[float], None]:
-        """`advance(fraction)` of one stage, which passes on what is in [0, 1] and not less."""
+        """`advance(fraction)` of one stage, which forwards rising fractions in [0, 1]."""
         most = 0.0
 
         def advance(fraction: float) -> None:
@@ -166,15 +158,15 @@ class Recorder:
 
     @property
     def remarks(self) -> list[str]:
-        """The notes that are no warnings."""
+        """The notes that are not warnings."""
         return [note for note in self.notes if note not in self.warnings]
 
     def note(self, message: str) -> None:
-        """Keep a remark for the report and tell the observer, once."""
+        """Add a note to the report and tell the observer, once."""
         self._say(message, self.observer.note)
 
     def warn(self, message: str) -> None:
-        """Note why the result should not be trusted; a Python warning where nobody observes."""
+        """Note why the result should not be trusted; a Python warning without an observer."""
         if message in self.warnings:
             return
         self.warnings.append(message)
@@ -183,7 +175,7 @@ class Recorder:
         self._say(message, getattr(self.observer, "warn", self.observer.note))
 
     def skip_for_time(self, what: str) -> None:
-        """Warn of what the time limit made a stage leave out."""
+        """Warn of a part that a stage left out for the time limit."""
         self.left_out.append(what)
         self.warn(f"time limit of {duration_text(self.deadline.limit)}: {what}")
 

@@ -1,7 +1,7 @@
-"""What the system gives this process, memory and cores, and the budget of a fit while it runs.
+"""Memory and cores of this process, and the memory budget of a fit while it runs.
 
-Systems differ here and in `space.scratch_file`, in the engine nowhere else: where there is no
-/proc, psutil is asked.
+Operating systems differ here and in `space.scratch_file`, in the engine nowhere else: without /proc
+the figures are psutil's.
 """
 
 from __future__ import annotations
@@ -42,32 +42,31 @@ def peak_bytes() -> int:
         return found
     if resource is not None:
         return peak_of(resource.getrusage(resource.RUSAGE_SELF))
-    memory = _asked_of_psutil(os.getpid())
+    memory = _of_psutil()
     return 0 if memory is None else int(getattr(memory, "peak_wset", memory.rss))
 
 
 def peak_of(usage: Any) -> int:
-    """The largest resident size in bytes that `getrusage` or `wait4` tells of."""
+    """The largest resident size in bytes of `getrusage` or `wait4`."""
     return int(usage.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
 def resident_bytes() -> int:
-    """Resident size of this process now; where the system does not say, its high-water mark."""
-    found = memory_of(os.getpid())
-    return peak_bytes() if found is None else found
-
-
-def memory_of(process: int) -> int | None:
-    """Resident size of a process; None where the system does not say, or it has ended."""
-    found = _status("VmRSS", process)
+    """Resident size of this process now; if it is unknown, its high-water mark."""
+    found = _status("VmRSS")
     if found is None and not _PROC.exists():
-        found = getattr(_asked_of_psutil(process), "rss", None)
-    return found
+        found = getattr(_of_psutil(), "rss", None)
+    return peak_bytes() if found is None else found
 
 
 def room() -> int:
     """Bytes that this process may ever take: the machine's memory, its limits, its group's."""
-    most = _memory_of_machine()
+    try:
+        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        import psutil
+
+        most = int(psutil.virtual_memory().total)
     if resource is not None:
         for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
             soft = resource.getrlimit(which)[0]
@@ -77,15 +76,6 @@ def room() -> int:
     except OSError:
         found = ""
     return min(most, int(found)) if found.isdigit() else most
-
-
-def _memory_of_machine() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        import psutil
-
-        return int(psutil.virtual_memory().total)
 
 
 def cores() -> int:
@@ -108,40 +98,39 @@ def left_by_system() -> int | None:
 
 
 def give_back() -> None:
-    """Return freed memory to the system where the C library can be asked to.
+    """Return freed memory to the system, with glibc.
 
-    glibc keeps up to 64 MB of freed blocks: as much as a small graph.
+    It keeps up to 64 MB of freed blocks: as much as a small graph.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def return_large_blocks() -> None:
-    """Have every freed block above 1 MB go back to the system, for a program of its own.
+    """Return every freed block above 1 MB to the system, for programs, with glibc.
 
-    glibc keeps blocks of up to 32 MB in its heap, where they leave holes: 100,000 nodes and 40
-    vectors took 762 MB, with this 649. Has no effect where there is another C library.
+    It keeps blocks of up to 32 MB in its heap, where they leave holes: 100,000 nodes and 40 vectors
+    took 762 MB, with this 649.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
-def _status(name: str, process: int | str = "self") -> int | None:
-    """Bytes of one entry of /proc/PROCESS/status."""
+def _status(name: str) -> int | None:
+    """Bytes of one entry of /proc/self/status."""
     try:
-        found = re.search(rf"{name}:\s+(\d+) kB", (_PROC / str(process) / "status").read_text())
+        found = re.search(rf"{name}:\s+(\d+) kB", (_PROC / "self" / "status").read_text())
     except OSError:
         return None
     return int(found.group(1)) * 1024 if found else None
 
 
-def _asked_of_psutil(process: int) -> Any:
-    """Sizes of a process as psutil tells them, None where it does not or has not to be there."""
+def _of_psutil() -> Any:
+    """Memory of this process by psutil, None without psutil."""
     with contextlib.suppress(ImportError):
         import psutil
 
-        with contextlib.suppress(psutil.Error):
-            return psutil.Process(process).memory_info()
+        return psutil.Process().memory_info()
     return None
 
 
@@ -177,8 +166,8 @@ def parse_size(text: str | float) -> int:
 class Budget:
     """The most that the process may take while a fit runs, in bytes; None sets no limit.
 
-    `held` are the bytes of the points. What a process holds beside them and the program when the
-    fit begins is the caller's, and not counted.
+    `held` are the bytes of the points. Other memory of the process when the fit begins, beside the
+    program, does not count.
     """
 
     def __init__(self, limit: int | None, held: int = 0) -> None:
@@ -189,9 +178,10 @@ class Budget:
         self._seen = peak_bytes()
 
     def taken(self) -> int:
-        """The most that was taken since the last time somebody was told of too much.
+        """The most that was taken since the last error of too much.
 
-        Between two looks, too: the system keeps a high-water mark, which a fit may raise.
+        It includes peaks between two checks: the system has a high-water mark, which a fit may
+        raise.
         """
         peak = peak_bytes()
         return (peak if peak > self._seen else resident_bytes()) - self._others
@@ -223,7 +213,7 @@ class Budget:
             )
 
     def exceeded(self, stage: str, taken: int | None = None) -> OutOfMemoryError:
-        """What to raise where a stage took more than there is; later looks forget it."""
+        """The error of a stage that took too much; later checks do not count it."""
         taken = self.taken() if taken is None else taken
         self._seen = peak_bytes()
         if self.limit is None:

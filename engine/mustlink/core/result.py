@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from textwrap import wrap
 from typing import Any
 
@@ -21,7 +21,7 @@ _REMEDIES = {  # what to do, by why an iteration ended
 }
 
 _WIDTH = 100  # characters of a line of a report that is printed
-_STAGES, _DOUBTS = 4, 4  # that are told there
+_STAGES, _WARNINGS = 4, 4  # that are told there
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,9 @@ class EigenResult:
 class Report:
     """What a fit did: stages, choices and why, residuals, satisfaction of the constraints, notes.
 
-    `warnings` are the notes that say why the result should not be trusted; `to_dict` tells them
-    apart. `choices` maps a parameter to the value used and the reason; `satisfaction` is None
-    without constraints, `n_clusters` 0 for coordinates. Printed, it is what a person should see
-    first, on one screen.
+    `warnings` are those of the notes that say why the result should not be trusted; `to_dict` has
+    both apart. `choices` maps a parameter to its value and the reason; `satisfaction` is None
+    without constraints, `n_clusters` 0 for coordinates. Its repr is a summary on one screen.
     """
 
     method: str
@@ -115,35 +114,23 @@ class Report:
             "n_clusters": self.n_clusters,
             "seconds": self.seconds,
             "peak_bytes": self.peak_bytes,
-            "stages": [
-                {"name": s.name, "seconds": s.seconds, "peak_bytes": s.peak_bytes}
-                for s in self.stages
-            ],
-            "choices": {key: _plain(value) for key, value in self.choices.items()},
-            "convergence": None
-            if conv is None
-            else {
-                "solver": conv.solver,
-                "reason": conv.reason,
-                "iterations": conv.iterations,
-                "tolerance": conv.tolerance,
-                "residuals": conv.residuals.tolist(),
-                "status": conv.status,
-            },
-            "satisfaction": None if self.satisfaction is None else _plain(self.satisfaction),
+            "stages": [asdict(stage) for stage in self.stages],
+            "choices": _plain(self.choices),
+            "convergence": conv and _plain({**asdict(conv), "status": conv.status}),
+            "satisfaction": _plain(self.satisfaction),
             "notes": [note for note in self.notes if note not in self.warnings],
             "warnings": list(self.warnings),
-            **{key: _plain(value) for key, value in self.extra.items()},
+            **_plain(self.extra),
         }
 
 
 def network_in_words(found: Mapping[str, Any]) -> str:
-    """Scores on the edges of a network, as `mustlink.discretize.network_scores` tells them."""
-    told = f"modularity {found['modularity']:.3f}, {found['coverage']:.1%} of the edges inside"
+    """The scores of `mustlink.discretize.network_scores` in one line."""
+    text = f"modularity {found['modularity']:.3f}, {found['coverage']:.1%} of the edges inside"
     if found["worst_conductance"] is None:
-        return told
+        return text
     worst = f"{found['worst_conductance']:.3f} (cluster {found['worst_cluster']})"
-    return f"{told}, worst conductance {worst}"
+    return f"{text}, worst conductance {worst}"
 
 
 def kept_in_words(kept: Mapping[str, float]) -> str:
@@ -166,15 +153,15 @@ def feasible_in_words(
     """How many of the vectors wanted there are, and of all feasible cuts the least α beside β."""
     if not vectors:
         return ""
-    told = "{found} of {wanted} vectors".format_map(vectors)
+    text = "{found} of {wanted} vectors".format_map(vectors)
     if not cuts or not len(cuts["alpha"]):
-        return told
+        return text
     known = len(cuts["alpha"])
     others = f"the cheapest of {known:,} {'' if cuts['complete'] else 'leading '}feasible cuts"
     if known == vectors["found"] and cuts["complete"]:
         others = "no other is feasible"
     least = min(alpha for alpha, used in zip(cuts["alpha"], cuts["used"], strict=True) if used)
-    return f"{told}, {others}; α {least:.4g} or more, β {cuts['beta']:.4g}"
+    return f"{text}, {others}; α {least:.4g} or more, β {cuts['beta']:.4g}"
 
 
 def _lines(report: Report) -> list[str]:
@@ -188,8 +175,8 @@ def _lines(report: Report) -> list[str]:
     slowest = sorted(took.items(), key=lambda one: -one[1])[:_STAGES]
     kept, extra = report.satisfaction, report.extra
     network = extra.get("network")
-    doubts = list(report.warnings[:_DOUBTS])
-    left = len(report.warnings) - len(doubts)
+    warned = report.warnings[:_WARNINGS]
+    left = len(report.warnings) - len(warned)
     rows = [
         ("chosen", ", ".join(chosen)),
         ("why", str(why or "")),
@@ -198,8 +185,8 @@ def _lines(report: Report) -> list[str]:
         ("feasible", feasible_in_words(extra.get("feasible"), extra.get("cuts"))),
         ("convergence", report.convergence.status if report.convergence else ""),
         ("longest stages", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)),
-        *(("doubt", doubt) for doubt in doubts),
-        ("doubts", f"{left} more in .warnings" if left else ""),
+        *(("warning", warning) for warning in warned),
+        ("warnings", f"{left} more in .warnings" if left else ""),
         ("notes", f"{len(report.notes) - len(report.warnings)} in .notes" if report.notes else ""),
     ]
     clusters = f"K = {report.n_clusters}, " if report.n_clusters else ""
@@ -207,19 +194,12 @@ def _lines(report: Report) -> list[str]:
         f"{report.method}: {report.n_nodes:,} nodes, {clusters}"
         f"{report.seconds:.1f} s, at most {report.peak_bytes / 1e6:,.0f} MB"
     )
-    told = [head]
+    lines = [head]
+    how: Any = {"subsequent_indent": " " * 20, "max_lines": 2, "placeholder": " …"}
     for name, words in rows:
         if words:
-            indent = " " * 20
-            told += wrap(
-                words,
-                _WIDTH,
-                initial_indent=f"  {name:<18}",
-                subsequent_indent=indent,
-                max_lines=2,
-                placeholder=" …",
-            )
-    return told
+            lines += wrap(words, _WIDTH, initial_indent=f"  {name:<18}", **how)
+    return lines
 
 
 def _short(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The state of estimators: what a fit finds is set at its end, at once, and forgotten by the next.
+"""The state of estimators: results of a fit are set at its end, at once; the next removes them.
 
-A verb that fits runs on a twin of the estimator, whose attributes are taken over in one assignment.
-After an error, whatever it is, the estimator is as it was; who reads it in another thread meanwhile
-sees the one fit or the other. An attribute that a fit does not set is never that of an earlier one.
+A method that fits runs on a twin of the estimator, whose attributes are taken over in one
+assignment. After any error the estimator is as it was; another thread reads the one fit or the
+other. No attribute is left from an earlier fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_THE_DATA = frozenset({"graph_", "n_features_in_", "feature_names_in_"})
 
 
 def fits(verb: Verb) -> Verb:
-    """Make a method a `fit`: it begins without anything that an earlier one found."""
+    """Make a method a `fit`: it begins without results of an earlier one."""
 
     @wraps(verb)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -49,18 +49,17 @@ def before(estimator: Any) -> Any:
 
 
 def found_by_fit(estimator: Any, *names: str) -> None:
-    """Tell that these attributes were set for a fit beside it: the next forgets them as well."""
+    """Mark attributes that were set outside of a fit as its results: the next removes them."""
     estimator._of_fit = _found(estimator) | set(names)
 
 
 def _found(estimator: Any) -> frozenset[str]:
     """Names of what fits set."""
-    found: frozenset[str] = vars(estimator).get("_of_fit", frozenset())
-    return found
+    return vars(estimator).get("_of_fit", frozenset())
 
 
 def _run(verb: Callable[..., Any], estimator: Any, forgotten: Any, args: Any, kwargs: Any) -> Any:
-    """Run a verb on a twin that knows all but what is forgotten, and take over what it sets."""
+    """Run a method on a twin without `forgotten` attributes, and take over what it sets."""
     left_out = forgotten | {"_before"}
     kept = {name: value for name, value in vars(estimator).items() if name not in left_out}
     twin = object.__new__(type(estimator))

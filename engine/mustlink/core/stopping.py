@@ -1,4 +1,4 @@
-"""When an iteration that misses its tolerance ends all the same: it no longer progresses."""
+"""The end of an iteration that misses its tolerance and no longer progresses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ STAGNATED, TIME_LIMIT = "stagnated", "time limit"
 class Stagnation:
     """Residuals of an iteration, one a column, and which of them have stopped falling.
 
-    A column has stagnated when its least residual has not fallen to `factor` of what it was within
+    A column has stagnated when its least residual has not fallen to `factor` of its value within
     the last `window` steps. Krylov methods may pause for many steps and fall again, so that the
-    window is wide: the solvers tell how wide, and the longest pause that was measured.
-    Sees small arrays only, wherever the vectors are.
+    window is wide: solvers document their window and the longest pause that was measured.
     """
 
     def __init__(self, columns: int, window: int, factor: float = 0.9) -> None:
@@ -27,7 +26,7 @@ class Stagnation:
         self._step = -1
 
     def update(self, residuals: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Hear the residuals (columns,) after one more step; True where they have stagnated."""
+        """Take the residuals (columns,) after one more step; True where they have stagnated."""
         self._step += 1
         better = residuals < self.best  # never of NaN
         self.best[better] = residuals[better]

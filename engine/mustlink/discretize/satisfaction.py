@@ -213,9 +213,9 @@ def soft_tally(found: NDArray[np.int64], soft: SoftLabels, beliefs: tuple[float,
     `found` (n,) are clusters, -1 none. A pair is a must-link with chance ⟨y_i, y_j⟩, else a
     cannot-link. Cost O(nK).
     """
-    left = soft.told & (found < 0)
+    left = soft.known & (found < 0)
     there = soft.only(found >= 0)
-    m, out = int(there.told.sum()), int(left.sum())
+    m, out = int(there.known.sum()), int(left.sum())
     unclustered = out * m + out * (out - 1) // 2
     clusters = np.maximum(found, 0)
     counts = _kept(clusters, there.certain) * (np.repeat(beliefs, 2) > 0)

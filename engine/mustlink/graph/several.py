@@ -291,7 +291,7 @@ def _sampled(known: Constraints, rng: np.random.Generator) -> tuple[Ints, Floats
     """Some of the constraints: pairs (m, 2) from at most 128 nodes, and beliefs (m,)."""
     kinds: list[tuple[Ints, Floats]] = []
     if known.shares is not None:
-        own = rng.permutation(np.flatnonzero(known.shares.told))[:_SOURCES]
+        own = rng.permutation(np.flatnonzero(known.shares.known))[:_SOURCES]
         i, j = np.triu_indices(own.size, 1)
         (within, between), shares = known.label_weights, known.shares.at(own)
         same = (shares.values[i] * shares.values[j]).sum(axis=1)

@@ -238,7 +238,7 @@ def _constraints_in(data: Any, hard: Any) -> Constraints:
     sizes += [data.soft.shape[0]] if data.soft is not None else []
     if data.soft_labels is not None:
         soft = data.soft_labels
-        Constraints.from_soft_labels(soft.values[soft.told], None, classes=soft.classes)
+        Constraints.from_soft_labels(soft.values[soft.known], None, classes=soft.classes)
         sizes += [len(soft.values), len(soft.belief)]
     refuse(any(size != n for size in sizes), "what was told")
     found = Constraints._made(data)

@@ -1,4 +1,4 @@
-"""A preparation whose figures are known: the same for all points, also for new ones."""
+"""A fitted preparation of columns: the same for all points, also for new ones."""
 
 from __future__ import annotations
 
@@ -10,29 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preprocessing.request import (
-    Preparation,
-    column_title,
-    listed,
-)
-from mustlink.preprocessing.survey import (
-    ColumnSurvey,
-    Floats,
-    as_doubles,
-    blocks,
-    look,
-    without,
-)
+from mustlink.preprocessing.request import Preparation, column_title, listed
+from mustlink.preprocessing.survey import ColumnSurvey, Floats, as_doubles, blocks, look, without
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """z = (x' − centre)/scale, x' being x filled, some columns one-hot.
+    """z = (x' − centre)/scale, x' is x with filled cells and one-hot columns.
 
     Columns of z: for every column of `categories`, in this order, one a value; then all others in
-    theirs (as scikit-learn's ColumnTransformer has them). A value that was not seen is 0 in all
-    columns of its own. Columns `dropped` are in none of z. `n_features_in` columns become
-    `n_features_out`; `notes` say what was decided. Empty arrays stand for steps that are not taken.
+    their order (as of scikit-learn's ColumnTransformer). A new value is 0 in all columns of its
+    own. Columns `dropped` are left out. `n_features_in` columns become `n_features_out`; `notes`
+    tell the choices. Arrays of steps that are not taken are empty.
     """
 
     n_features_in: int
@@ -58,7 +47,7 @@ class Fitted:
 
     @property
     def _elsewhere(self) -> list[int]:
-        """Columns that are not among those that stay what they are."""
+        """Columns that become one-hot or are dropped."""
         return [*(at for at, _ in self.categories), *self.dropped.tolist()]
 
     def transform(self, rows: Any) -> Floats:
@@ -83,8 +72,7 @@ class Fitted:
             X = np.where(gap, self.fill, X)
         if self._elsewhere:
             own = [X[:, [at]] == values for at, values in self.categories]
-            rest = np.delete(X, self._elsewhere, axis=1)
-            X = np.hstack([*own, rest])
+            X = np.hstack([*own, np.delete(X, self._elsewhere, axis=1)])
         return (X - self.centre) / self.scale if self.scale.size else X
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,48 +87,42 @@ class Fitted:
         }
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Fitted:
-        """What `to_dict` told; raises InputError for anything else."""
+    def of(cls, saved: Mapping[str, Any]) -> Fitted:
+        """The inverse of `to_dict`; raises InputError for other values."""
         try:
-            if told.get("log"):
+            if saved.get("log"):
                 raise ValueError("an older version took logarithms")
-            arrays = [np.array(told[k], dtype=np.float64) for k in ("fill", "centre", "scale")]
-            own = tuple((int(at), np.array(v, dtype=np.float64)) for at, v in told["one_hot"])
-            dropped = np.array(told.get("drop", ()), dtype=np.intp)
-            d, (fill, centre, scale) = int(told["n_features_in"]), arrays
-            return cls(d, fill, own, centre, scale, dropped=dropped)
+            fill, centre, scale = (
+                np.array(saved[k], dtype=np.float64) for k in ("fill", "centre", "scale")
+            )
+            own = tuple((int(at), np.array(v, dtype=np.float64)) for at, v in saved["one_hot"])
+            dropped = np.array(saved.get("drop", ()), dtype=np.intp)
+            return cls(int(saved["n_features_in"]), fill, own, centre, scale, dropped=dropped)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"preparation: damaged ({error}); run it again") from None
 
 
 def fit(
     points: Any,
-    asked: Preparation,
+    steps: Preparation,
     survey: ColumnSurvey,
     names: Sequence[str],
     advance: Callable[[float], None],
 ) -> Fitted:
-    """Find the figures; `survey` is of the same points. Another pass for means and deviations.
+    """Fit the steps; `survey` is of the same points. Another pass for means and deviations.
 
     Medians, quartiles and most frequent values are those of the survey's sample. Raises InputError.
     """
+    none, fill, notes = np.empty(0), _fill(steps, survey), tuple(_notes(steps, survey, names))
     d = int(points.shape[1])
-    found = Fitted(
-        d,
-        _fill(asked, survey),
-        survey.categories,
-        np.empty(0),
-        np.empty(0),
-        notes=tuple(_notes(asked, survey, names)),
-        dropped=survey.dropped,
-    )
-    if asked.standardize is None:
+    found = Fitted(d, fill, survey.categories, none, none, notes, survey.dropped)
+    if steps.standardize is None:
         return found
     from sklearn.preprocessing import RobustScaler, StandardScaler  # a second of every start
 
-    scaler = StandardScaler() if asked.standardize == "standard" else RobustScaler()
-    with np.errstate(over="ignore", invalid="ignore"):  # looked at below
-        if asked.standardize == "standard":
+    scaler = StandardScaler() if steps.standardize == "standard" else RobustScaler()
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        if steps.standardize == "standard":
             for start, read in blocks(points):
                 block = without(read, survey.dropped)
                 whole = block if survey.kept is None else block[~np.isnan(block).any(axis=1)]
@@ -158,55 +140,50 @@ def fit(
         raise InputError(
             f"standardize: values of column {at} are too large for double precision; divide them"
         )
-    flat = np.flatnonzero(spread == 0)
-    notes = found.notes
-    if flat.size:
-        what = "is constant and says" if flat.size == 1 else "are constant and say"
-        said = f"{flat.size} of {spread.size} columns {what} nothing"
-        if asked.standardize == "robust":
-            said = (
-                f"{flat.size} of {spread.size} columns have equal quartiles and keep their unit; "
+    flat = np.count_nonzero(spread == 0)
+    if flat:
+        what = "is constant and says" if flat == 1 else "are constant and say"
+        note = f"{flat} of {spread.size} columns {what} nothing"
+        if steps.standardize == "robust":
+            note = (
+                f"{flat} of {spread.size} columns have equal quartiles and keep their unit; "
                 "--standardize divides them, too"
             )
-        notes = (*notes, f"standardize: {said}")
+        notes = (*notes, f"standardize: {note}")
     return replace(found, centre=centre, scale=scaler.scale_, notes=notes)
 
 
-def _fill(asked: Preparation, survey: ColumnSurvey) -> Floats:
-    """Value for missing cells of every column; of codes the most frequent one."""
-    if asked.impute is None:
+def _fill(steps: Preparation, survey: ColumnSurvey) -> Floats:
+    """Value for missing cells of every column; of categories the most frequent one."""
+    if steps.impute is None:
         return np.empty(0)
     from sklearn.impute import SimpleImputer
 
-    if asked.impute == "mean":
-        fill = survey.mean.copy()
-    else:
-        fill = (
-            SimpleImputer(strategy=asked.impute, keep_empty_features=True)
-            .fit(survey.sample)
-            .statistics_.astype(np.float64)
-        )
+    def statistics(strategy: str, sample: Floats) -> Floats:
+        return SimpleImputer(strategy=strategy, keep_empty_features=True).fit(sample).statistics_
+
+    fill = survey.mean.copy()
+    if steps.impute != "mean":
+        fill = statistics(steps.impute, survey.sample).astype(np.float64)
     codes = [at for at, _ in survey.categories]
     if codes:
-        often = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
-        fill[codes] = often.fit(survey.sample[:, codes]).statistics_
+        fill[codes] = statistics("most_frequent", survey.sample[:, codes])
     return fill
 
 
-def _notes(asked: Preparation, survey: ColumnSurvey, names: Sequence[str]) -> list[str]:
+def _notes(steps: Preparation, survey: ColumnSurvey, names: Sequence[str]) -> list[str]:
     found = []
     if survey.dropped.size:
-        told = listed(survey.dropped.tolist(), names)
-        found.append(f"drop: columns {told} are left out")
+        found.append(f"drop: columns {listed(survey.dropped.tolist(), names)} are left out")
     at = np.flatnonzero(survey.missing)
-    if asked.impute is not None:
-        cells, told = int(survey.missing.sum()), listed(at.tolist(), names)
-        where = f" in columns {told}" if at.size else ""
-        found.append(f"impute: {cells:,} missing cells{where} are filled ({asked.impute})")
+    if steps.impute is not None:
+        where = f" in columns {listed(at.tolist(), names)}" if at.size else ""
+        cells = int(survey.missing.sum())
+        found.append(f"impute: {cells:,} missing cells{where} are filled ({steps.impute})")
         empty = np.flatnonzero(survey.missing == survey.n)
         if empty.size:
             found.append(f"impute: columns {listed(empty.tolist(), names)} are empty and become 0")
-    quantiles = asked.standardize == "robust" or asked.impute in ("median", "most_frequent")
+    quantiles = steps.standardize == "robust" or steps.impute in ("median", "most_frequent")
     if quantiles and len(survey.sample) < survey.n:
         found.append(f"preparation: quantiles are those of {len(survey.sample):,} rows by chance")
     for column, values in survey.categories:
@@ -215,14 +192,14 @@ def _notes(asked: Preparation, survey: ColumnSurvey, names: Sequence[str]) -> li
     return found
 
 
-# --- Prepared points by blocks of rows, never all in memory unless they are asked for
+# --- Prepared points by blocks of rows
 
 
 class PreparedRows:
     """Points (n, d') prepared as they are read: `rows[a:b]` is float32 (b - a, d').
 
-    `kept` are the rows of the source, ascending, where some are left out; `fitted` prepares new
-    points the same way.
+    `kept` are the rows of the source, ascending, None for all; `fitted` prepares new points the
+    same way.
     """
 
     dtype = np.dtype(np.float32)
@@ -235,7 +212,7 @@ class PreparedRows:
         self.chunks = getattr(source, "chunks", None)
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
-        """Rows a:b, one after the other."""
+        """Rows a:b."""
         a, b, _ = rows.indices(self.shape[0])
         b = max(a, b)
         if self.kept is None or a == b:
@@ -247,7 +224,7 @@ class PreparedRows:
         return np.asarray(self.fitted.transform(block), dtype=np.float32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """All of them, where a method needs them all."""
+        """All rows."""
         found = np.empty(self.shape, dtype=dtype or np.float32)
         step = max(1, (1 << 20) // max(self.shape[1], int(self.source.shape[1])))
         for a in range(0, self.shape[0], step):
@@ -257,40 +234,33 @@ class PreparedRows:
 
 def prepared(
     points: Any,
-    asked: Preparation,
+    steps: Preparation,
     names: Sequence[str] = (),
     *,
     where: str = "points",
     advance: Callable[[float], None] = lambda share: None,
 ) -> PreparedRows:
-    """Points (n, d), an array or rows a:b of a file, with the steps of `asked` taken.
+    """Points (n, d), an array or rows a:b of a file, prepared by some steps.
 
     `names` are those of the columns. Means, deviations, categories and ranges are exact, medians,
     quartiles and most frequent values those of 100,000 rows by chance (always the same ones; of all
     rows up to that number). Two passes over the rows at most, and a block of memory; every value is
-    seen to be finite and to fit single precision. Raises InputError.
+    checked to be finite and to fit single precision. Raises InputError.
     """
     if len(points.shape) != 2 or 0 in points.shape:
         raise InputError(f"{where}: shape {tuple(points.shape)}; points are (n, d)")
-    survey = look(points, asked, names, where, lambda share: advance(share / 2))
-    fitted = fit(points, asked, survey, names, lambda share: advance((1 + share) / 2))
+    survey = look(points, steps, names, where, lambda share: advance(share / 2))
+    fitted = fit(points, steps, survey, names, lambda share: advance((1 + share) / 2))
     kept = survey.kept
     if kept is not None:
         left = int(points.shape[0]) - kept.size
         what = "row with missing values is" if left == 1 else "rows with missing values are"
         note = f"drop_missing: {left:,} {what} left out, label -1"
         fitted = replace(fitted, notes=(note, *fitted.notes))
-    rows = PreparedRows(points, fitted, kept)
-    _check_range(fitted, survey.low, survey.high, where)
-    return rows
-
-
-def _check_range(
-    fitted: Fitted, low: NDArray[np.float64], high: NDArray[np.float64], where: str
-) -> None:
-    """Steps rise with x, so that the ends of every column tell whether all values fit."""
-    ends = np.where(np.isfinite([low, high]), [low, high], 0.0)
+    # Steps rise with x, so that all values fit if the ends of every column do.
+    ends = np.array([survey.low, survey.high])
     with np.errstate(over="ignore"):
-        fits = np.isfinite(fitted.transform(ends).astype(np.float32)).all()
-    if not fits:
-        raise InputError(f"{where}: values beyond single precision (3e38); add --standardize")
+        prepared_ends = fitted.transform(np.where(np.isfinite(ends), ends, 0.0))
+        if not np.isfinite(prepared_ends.astype(np.float32)).all():
+            raise InputError(f"{where}: values beyond single precision (3e38); add --standardize")
+    return PreparedRows(points, fitted, kept)

@@ -1,4 +1,4 @@
-"""What is asked to be done to the columns of points."""
+"""Steps that prepare the columns of points, as requested."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ IMPUTE = ("mean", "median", "most_frequent")
 
 @dataclass(frozen=True)
 class Preparation:
-    """Steps in the order they are taken; columns by name or by number from 0.
+    """Steps in their order; columns by name or by number from 0.
 
-    The columns of `drop` are left out, whatever is in them; others keep their numbers.
+    The columns of `drop` are left out, whatever they contain; others keep their numbers.
     Rows with missing values (NaN) are left out (`drop_missing`) or filled with the mean, median or
     most frequent value of the column (`impute`). Every column of `one_hot` becomes one column of 0
     and 1 per value. At last all columns are divided by their standard deviation about the mean
@@ -32,7 +32,7 @@ class Preparation:
     drop: tuple[str | int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for what is unknown or contradicts itself."""
+        """Raise InputError for unknown or contradictory steps."""
         from mustlink.core.check import check_choice  # NumPy comes with it: --help does without
 
         if self.standardize is not None:
@@ -47,40 +47,25 @@ class Preparation:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether points stay as they are."""
+        """Whether there are no steps."""
         return self == Preparation()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values of the steps that are taken, none for nothing."""
+        """Plain values of the steps that are taken."""
         found = {name: value for name, value in asdict(self).items() if value}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}
 
-    def options(self) -> list[str]:
-        """What is typed for these steps in the shell."""
-        return [
-            "--" + name.replace("_", "-") + ("" if value is True else f"={value}")
-            for name, value in (
-                ("drop", ",".join(map(str, self.drop))),
-                ("impute", self.impute == "mean" or self.impute),
-                ("drop_missing", self.drop_missing),
-                ("one_hot", ",".join(map(str, self.one_hot))),
-                ("standardize", self.standardize == "standard" or self.standardize),
-            )
-            if value
-        ]
-
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Preparation:
-        """The preparation that `to_dict` told."""
-        values: dict[str, Any] = dict(told)
-        values |= {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
+    def of(cls, saved: Mapping[str, Any]) -> Preparation:
+        """The inverse of `to_dict`."""
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()}
         return cls(**values)
 
 
 def column_numbers(
     wanted: Sequence[str | int], names: Sequence[str], d: int, option: str
 ) -> tuple[int, ...]:
-    """Numbers of columns that are wanted by name or by number from 0, each once.
+    """Numbers of columns by name or by number from 0, each once.
 
     A name goes before a number. Raises InputError that begins with the option.
     """
@@ -99,7 +84,7 @@ def column_numbers(
 
 
 def column_title(at: int, names: Sequence[str]) -> str:
-    """How messages call a column."""
+    """A column in a message."""
     return f"column {names[at]!r}" if at < len(names) else f"column {at}"
 
 
@@ -110,7 +95,7 @@ def listed(columns: Sequence[int], names: Sequence[str], most: int = 8) -> str:
 
 
 def as_option(columns: Sequence[int], names: Sequence[str]) -> str:
-    """What is typed for columns: names, or numbers where a shell has another use for a name."""
+    """Columns in an option: names, or numbers where a shell treats a name specially."""
 
     def word(at: int) -> str:
         name = names[at] if at < len(names) else ""

@@ -1,4 +1,4 @@
-"""One pass over all rows: what is missing, the range of columns, categories, a sample of rows."""
+"""One pass over all rows: missing values, ranges of columns, categories, a sample of rows."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from mustlink.preprocessing.request import (
 Floats = NDArray[np.float64]
 
 BLOCK_BYTES = 1 << 23  # of rows in double precision
-SAMPLE = 100_000  # rows that quantiles are taken of
+SAMPLE = 100_000  # rows for quantiles
 _SAMPLE_ENTRIES = 1 << 22  # fewer rows of very many columns
 MOST_CATEGORIES = 1000
-_FIRST = 100  # values of a column that the sample may miss
+_FIRST = 100  # values of a column that is empty in the sample
 
 
 @dataclass(frozen=True)
 class ColumnSurvey:
-    """What one pass found out about points (n, d), of rows that are kept.
+    """Result of one pass over points (n, d), of the rows that are not left out.
 
-    `kept` are the numbers of the rows without missing values where the others are left out, else
+    `kept` are the numbers of the rows without missing values if the others are left out, else
     None; `sample` (m, d) are rows by chance, all of them up to 100,000, with the first values of a
-    column that has none in these; `missing` (d,) counts cells
-    without a value, `low`, `high` and `mean` (d,) are of the others; `categories` are the values of
-    the columns that become one-hot. In the columns `dropped` all is 0.
+    column that is empty in these; `missing` (d,) counts cells without a value, `low`, `high` and
+    `mean` (d,) are of the others; `categories` are the values of the columns that become one-hot.
+    The columns `dropped` are 0.
     """
 
     n: int
@@ -70,17 +70,18 @@ def as_doubles(rows: Any) -> Floats:
 
 def look(
     points: Any,
-    asked: Preparation,
+    steps: Preparation,
     names: Sequence[str],
     where: str,
     advance: Callable[[float], None],
 ) -> ColumnSurvey:
-    """Read all rows once; raises InputError for Inf, and for NaN that is neither filled nor left
-    out. Needs the sample and one block.
+    """Read all rows once; raises InputError for Inf, and for NaN that no step fills or leaves out.
+
+    Takes the memory of the sample and one block.
     """
     n, d = (int(size) for size in points.shape)
-    columns = column_numbers(asked.one_hot, names, d, "one_hot")
-    dropped = np.array(column_numbers(asked.drop, names, d, "drop"), dtype=np.intp)
+    columns = column_numbers(steps.one_hot, names, d, "one_hot")
+    dropped = np.array(column_numbers(steps.drop, names, d, "drop"), dtype=np.intp)
     if dropped.size == d:
         raise InputError(f"drop: all {d} columns are left out; leave some")
     values: dict[int, Floats] = {at: np.empty(0) for at in columns}
@@ -94,7 +95,7 @@ def look(
         read = without(raw, dropped)
         _refuse_infinite(read, start, where, names)
         block, rows = read, np.arange(start, start + len(read))
-        if asked.drop_missing:
+        if steps.drop_missing:
             there_not = np.isnan(read)
             whole, empty = ~there_not.any(axis=1), empty & there_not.all(axis=0)
             block, rows = (read, rows) if whole.all() else (read[whole], rows[whole])
@@ -111,7 +112,8 @@ def look(
             there += (~gap).sum(axis=0)
             mean += np.where(gap, 0.0, block - mean).sum(axis=0) / np.maximum(there, 1)
             _note_first(first, held, block, gap)
-            sample.append(block[np.isin(rows, _between(chosen, rows), assume_unique=True)])
+            here = chosen[slice(*np.searchsorted(chosen, [rows[0], rows[-1] + 1]))]
+            sample.append(block[np.isin(rows, here, assume_unique=True)])
         for at in columns:
             found = np.unique(block[:, at])
             values[at] = np.union1d(values[at], found[~np.isnan(found)])
@@ -121,7 +123,7 @@ def look(
     if left is not None and left.size == 0:
         cure = _cure(empty, names).removeprefix("; ")
         raise InputError(f"{where}: every row has a missing value; {cure or 'fill them: --impute'}")
-    if missing.any() and asked.impute is None:
+    if missing.any() and steps.impute is None:
         columns_of = int(np.count_nonzero(missing))
         raise missing_error(where, gapped, first_gap, columns_of, missing == n, names)
     found_sample = np.concatenate(sample) if sample else np.empty((0, d))
@@ -154,7 +156,7 @@ def _note_first(
 
 
 def without(rows: Any, columns: Sequence[int] | NDArray[np.intp]) -> Any:
-    """Rows with 0 in some columns: whatever was there is not looked at."""
+    """Rows with 0 in some columns."""
     if not len(columns):
         return rows
     rows = rows.copy()
@@ -163,7 +165,7 @@ def without(rows: Any, columns: Sequence[int] | NDArray[np.intp]) -> Any:
 
 
 class MissingValuesError(InputError):
-    """Rows with NaN that nothing was asked to be done to."""
+    """Rows with NaN that no step fills or leaves out."""
 
 
 def missing_error(
@@ -174,7 +176,7 @@ def missing_error(
     empty: NDArray[np.bool_],
     names: Sequence[str] = (),
 ) -> MissingValuesError:
-    """What is told of NaN in points that the shell reads; `empty` (d,) has no other values."""
+    """The error of NaN in points of the shell; columns `empty` (d,) have no other values."""
     has = "row has" if rows == 1 else "rows have"
     of = "1 column" if columns == 1 else f"{columns} columns"
     return MissingValuesError(
@@ -185,13 +187,12 @@ def missing_error(
 
 
 def _cure(empty: NDArray[np.bool_], names: Sequence[str]) -> str:
-    """What is added to an error where columns have no value at all."""
+    """The end of an error for columns without any value."""
     columns = np.flatnonzero(empty).tolist()
     if not columns:
         return ""
     what = "is empty, leave it out" if len(columns) == 1 else "are empty, leave them out"
-    typed = as_option(columns, names)
-    return f"; {listed(columns, names)} {what}: --drop {typed}"
+    return f"; {listed(columns, names)} {what}: --drop {as_option(columns, names)}"
 
 
 def _sample_rows(n: int, d: int) -> NDArray[np.int64]:
@@ -200,11 +201,6 @@ def _sample_rows(n: int, d: int) -> NDArray[np.int64]:
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-
-
-def _between(chosen: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    a, b = np.searchsorted(chosen, [rows[0], rows[-1] + 1])
-    return chosen[a:b]
 
 
 def _refuse_infinite(block: Floats, start: int, where: str, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""From a method's values to what a fit tells: distributions, classes, doubts, a report.
+"""From a method's values to the results of a fit: distributions, classes, warnings, a report.
 
 Written by the verbs of a space, for nodes in memory, on disk and on ranks alike.
 """
@@ -32,14 +32,14 @@ _WANTED = 'give True, False, "equal", "smoothed" or one share a class'
 # drawn at random and few, or where there are many.
 _ADDED = 10.0
 _BEYOND = 1e6  # times the usual range of a row: a root mean square that a few rows make
-_ROWS = 1 << 16  # of distributions that are looked at together
+_ROWS = 1 << 16  # of distributions at a time
 
-_MANY = 50  # labels of the rarest class from which the graph says how far it reaches
-_UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
-_CHANGED = 0.1  # share of the given labels answered otherwise from which a result is doubtful
-_LOST = 1e-2  # times as many nodes as its labels' share promises: a class that came out empty
-_TELLING = 20  # labels held out from which a share of them says something
-_HALF, _SURE = 0.5, 0.7  # right of those held out, and confidence, that do not fit together
+_MANY = 50  # labels of the rarest class from which the graph decides about its size
+_UNEQUAL = 3.0  # times as many labels in one class as in another: a note
+_CHANGED = 0.1  # share of labels that a result changes: a warning
+_LOST = 1e-2  # times as many nodes as expected by the labels' share: a class that came out empty
+_TELLING = 20  # least number of labels held out for a warning
+_HALF, _SURE = 0.5, 0.7  # right of those held out, and mean confidence, that do not fit together
 _PROMISED = 10  # nodes from which that is no chance
 TOO_FAR = "; some are too far for the solver's residual, lower tol"
 
@@ -58,22 +58,20 @@ def class_shares(class_mass: Any, counts: Floats) -> Floats | None:
     if class_mass is False or class_mass is None:
         return None
     n_classes = counts.size
-    if isinstance(class_mass, str):
-        if class_mass not in NAMED_SHARES:
-            raise InputError(f"class_mass: {class_mass!r} is unknown; {_WANTED}")
-        if class_mass == "equal":
-            return np.full(n_classes, 1.0 / n_classes)
+    if isinstance(class_mass, str) and class_mass not in NAMED_SHARES:
+        raise InputError(f"class_mass: {class_mass!r} is unknown; {_WANTED}")
+    if isinstance(class_mass, str) and class_mass == "equal":
+        return np.full(n_classes, 1.0 / n_classes)
     if class_mass is True or isinstance(class_mass, str):
-        added = 1.0 if class_mass is True else _ADDED
-        more = counts + added
-        return np.asarray(more / more.sum(), dtype=np.float64)
-    given = np.ravel(np.asarray(class_mass, dtype=object))
-    if given.size != n_classes:
-        raise InputError(f"class_mass: {given.size} numbers for {n_classes} classes; {_WANTED}")
-    shares = np.array([check_number(q, "class_mass", "shares above 0") for q in given])
+        shares = counts + (1.0 if class_mass is True else _ADDED)
+        return shares / shares.sum()
+    values = np.ravel(np.asarray(class_mass, dtype=object))
+    if values.size != n_classes:
+        raise InputError(f"class_mass: {values.size} numbers for {n_classes} classes; {_WANTED}")
+    shares = np.array([check_number(q, "class_mass", "shares above 0") for q in values])
     if not (shares > 0).all():
         raise InputError("class_mass: shares must be above 0; leave out a class that is empty")
-    return np.asarray(shares / shares.sum(), dtype=np.float64)
+    return shares / shares.sum()
 
 
 def distributions(
@@ -84,13 +82,13 @@ def distributions(
     masses: bool,
     floor: float = 0.0,
 ) -> Block:
-    """Rows (n, K) that sum to 1, largest where the scores are; zero rows where they say nothing.
+    """Rows (n, K) that sum to 1, largest where the scores are; or zero rows.
 
     Masses (>= 0 up to rounding) are scaled until their sums over the unlabelled nodes are in the
-    proportion of `shares`, and divided by the row's sum; a row says nothing if its sum is not above
-    `floor` times the largest. Values of either sign are measured in units of their root mean square
-    and moved to the nearest point of the simplex, which keeps their order. Classes of which nothing
-    is known in a node's component get nothing.
+    proportion of `shares`, and divided by the row's sum; rows whose sum is at most `floor` times
+    the largest become 0. Values of either sign are divided by their root mean square and moved to
+    the nearest point of the simplex, which keeps their order. Classes without a label or belief in
+    a node's component get 0.
     """
     if not problem.size:
         return problem.Y
@@ -110,7 +108,8 @@ def distributions(
         return np.where(possible[part] & inside[:, None], np.maximum(F, 0.0), 0.0)
 
     P = space.rowwise(cut, scores, part, problem.inside)
-    least = floor * float(space.peaks(space.rowwise(_row_sums, P))[0])
+    sums = space.rowwise(lambda P: P.sum(axis=1, keepdims=True), P)
+    least = floor * float(space.peaks(sums)[0])
     factor = np.ones(problem.n_classes)
     if shares is not None:
         mass = space.gram(space.column(problem.without_label), P)[0]
@@ -130,10 +129,10 @@ def distributions(
 
 
 def typical(space: Space, F: Block, counts: Vector) -> float:
-    """Root mean square of values (n, K), or what most rows have where a few are beyond all others.
+    """Root mean square of values (n, K); where few rows are far larger, that of the others.
 
-    A part that hardly hangs on has potentials 10⁹ times as large: beside them all others would be
-    ties. `counts` (n,) is how often rows count; those with 0 do not.
+    Nodes that are weakly attached may have potentials 10⁹ times as large: beside them all others
+    would be ties. `counts` (n,) is how often rows count; those with 0 do not.
     """
     largest = float(np.abs(space.peaks(F)).max())
     if largest == 0.0:
@@ -156,12 +155,8 @@ def typical(space: Space, F: Block, counts: Vector) -> float:
 
 
 def _below(space: Space, values: Vector, counts: Vector, limit: float) -> int:
-    """How many rows that count have values below a limit."""
-
-    def rows(value: Array, counts: Array) -> Array:
-        return ((value < limit) & (counts > 0)).astype(np.float64)[:, None]
-
-    found = space.rowwise(rows, values, counts)
+    """How many rows with a count above 0 have values below a limit."""
+    found = space.rowwise(lambda x, c: ((x < limit) & (c > 0))[:, None] * 1.0, values, counts)
     return round(float(space.dots(found, found)[0]))
 
 
@@ -179,10 +174,6 @@ def median(space: Space, values: Vector, counts: Vector, n: int) -> float:
     return float(np.mean(found))
 
 
-def _row_sums(P: Array) -> Array:
-    return P.sum(axis=1, keepdims=True)
-
-
 def onto_simplex(V: Floats) -> Floats:
     """Nearest probability distribution of every row (m, K), in O(m K log K) (Held et al. 1974)."""
     return by_rows(_onto_simplex, V)
@@ -198,12 +189,12 @@ def _onto_simplex(V: Floats) -> Floats:
 
 def confidence(P: Floats) -> Floats:
     """Largest minus second largest entry of every row (m, K): 0 for a tie, 1 for certainty."""
-    return by_rows(_lead, P)
 
+    def lead(P: Floats) -> Floats:
+        top = np.partition(P, -2, axis=1)[:, -2:]
+        return top[:, 1] - top[:, 0]
 
-def _lead(P: Floats) -> Floats:
-    top = np.partition(P, -2, axis=1)[:, -2:]
-    return np.asarray(top[:, 1] - top[:, 0])
+    return by_rows(lead, P)
 
 
 def answers(P: Array) -> Array:
@@ -214,8 +205,8 @@ def answers(P: Array) -> Array:
 def refined(problem: PropagationProblem, P: Floats) -> Floats:
     """Distributions (m, K) of the classes that the block model finds from those of P; in memory.
 
-    Its probabilities of a node are given the classes of its neighbours, and surer than what was
-    spread. Nodes without an answer stay so; labelled ones have their label.
+    They are the block model's probabilities of a node by the classes of its neighbours. Nodes
+    without a class stay without; labelled ones have their label.
     """
     blocks, held = answers(P), problem.labelled
     blocks[held] = problem.codes[held]
@@ -226,33 +217,25 @@ def refined(problem: PropagationProblem, P: Floats) -> Floats:
     start = BlockModel.of(laplacian, blocks, problem.n_classes)
     with problem.recorder.stage("block model"):
         how: Any = {"possible": possible, "recorder": problem.recorder}
-        found = refine(start, held, problem.seed, **how)
-        Q: Floats = found.distributions(possible)
+        Q = refine(start, held, problem.seed, **how).distributions(possible)
     Q[held] = problem.Y[held]
     Q[blocks < 0] = 0.0
     return Q
 
 
-# --- what is set and told
+# --- attributes, warnings, report
 
 
-def conclude(
-    estimator: Any,
-    spread: Any,
-    P: Any,
-    told: LabelSet,
-    *,
-    last: bool = True,
-) -> None:
+def conclude(estimator: Any, spread: Any, P: Any, known: LabelSet, *, last: bool = True) -> None:
     """Set labels, distributions `P` (n, K) and report of an estimator; `P` may be on disk.
 
-    `spread` is what was found (`held_out.Spread`). Unless it is the `last` step nothing is said
-    about answers.
+    `spread` is a `held_out.PropagationResult`. Unless it is the `last` step of a method, classes
+    are not its result, and there are no warnings about them.
     """
     problem, solution, best = spread.problem, spread.solution, spread.best
     work = problem.work
-    way, recorder, classes, given = best.way, problem.recorder, estimator.classes_, told.rows
-    own = told.of_rows
+    way, recorder, classes, given = best.way, problem.recorder, estimator.classes_, known.rows
+    own = known.of_rows
     alone = np.flatnonzero(own >= 0)  # labelled, without an edge: they keep their own class
     alone = alone[work.places(alone) < 0]
     codes, sure = np.empty(len(P), dtype=np.int64), np.empty(len(P))
@@ -268,25 +251,39 @@ def conclude(
     missed = convergence is not None and not convergence.converged.all()
     if convergence is not None and missed and convergence.reason != TIME_LIMIT:
         recorder.warn(convergence.status)
-    shares = way._shares(problem)
-    if way._scales_classes() and (shares is None or way.class_mass is True):
-        note_shares(problem.class_counts, recorder, always=way._counts_labels)
+    counts = problem.class_counts
+    shares = class_shares(way.class_mass, counts)
+    few = way._counts_labels or counts.min() < _MANY
+    if (
+        few
+        and counts.max(initial=0) > _UNEQUAL * max(counts.min(), 1)
+        and way._scales_classes
+        and (shares is None or way.class_mass is True)
+    ):
+        recorder.note(
+            f"classes have from {counts.min():g} to {counts.max():g} labels, which weighs on "
+            'their sizes; if those differ less, say so: class_mass="equal" (--class-shares '
+            "equal) or the shares"
+        )
+    told_mass: Any = way.class_mass
+    if not isinstance(told_mass, str):
+        told_mass = False if shares is None else [round(float(q), 6) for q in shares]
     labels = np.where(answered, classes[codes], -1)
     estimator.labels_, estimator.label_distributions_, estimator.confidence_ = labels, P, sure
     unanswered = int(np.count_nonzero(~answered))
     warn_unreached(unanswered, spread.advice, recorder)
-    if last:  # as a step of another method, classes are not the answer
-        doubt_answers(classes, given, labels, way._remedy(), recorder)
+    if last:
+        warn_of_classes(classes, given, labels, way._remedy(), recorder)
         mean = float(sure[answered].mean()) if answered.any() else 0.0
-        doubt_held_out(best.right, told.nodes, mean, recorder)
-    known = given >= 0
+        warn_of_held_out(best.right, known.nodes, mean, recorder)
+    labelled = given >= 0
     estimator.report_ = Report(
         method=type(estimator).__name__ + ("" if work.home == MEMORY else f", on {work.home}"),
         n_nodes=given.size,
         n_clusters=problem.n_classes,
         choices={
             **solution.choices,
-            "class_mass": way._told_masses(shares),
+            "class_mass": told_mass,
             "refine": way.refine,
             **({"why": best.why} if best.why else {}),
             "solver": "none" if convergence is None else convergence.solver,
@@ -297,45 +294,27 @@ def conclude(
         **recorder.told(),
         extra={
             "n_components": work.n_components,
-            "n_labels": int(np.count_nonzero(known)),
-            "labels_kept": float(np.mean(labels[known] == given[known])),
+            "n_labels": int(np.count_nonzero(labelled)),
+            "labels_kept": float(np.mean(labels[labelled] == given[labelled])),
             "unanswered": unanswered,
         },
     )
 
 
-def note_shares(count: NDArray[np.float64], recorder: Recorder, *, always: bool) -> None:
-    """Tell of labels that are unequally many, where they decide about the sizes of the classes.
-
-    `count` (K,) are those of every class; `always`: however many there are.
-    """
-    few = always or count.min() < _MANY
-    if few and count.max(initial=0) > _UNEQUAL * max(count.min(), 1):
-        recorder.note(
-            f"classes have from {count.min():g} to {count.max():g} labels, which weighs on "
-            'their sizes; if those differ less, say so: class_mass="equal" (--class-shares '
-            "equal) or the shares"
-        )
-
-
-def doubt_answers(
-    classes: NDArray[np.int64],
-    given: NDArray[np.int64],
-    answers: NDArray[np.int64],
-    remedy: str,
-    recorder: Recorder,
+def warn_of_classes(
+    classes: Ints, given: Ints, found: Ints, remedy: str, recorder: Recorder
 ) -> None:
-    """Tell where classes (K,) that have labels come out empty, or labels `given` (n,) are not kept.
+    """Warn of classes (K,) with labels that come out empty, and of changed labels `given` (n,).
 
-    `answers` (n,) are the classes answered.
+    `found` (n,) are the classes of the result.
     """
-    lost = lost_classes(classes, np.where(np.isin(given, classes), given, -1), answers)
+    lost = lost_classes(classes, np.where(np.isin(given, classes), given, -1), found)
     if lost:
         recorder.warn(
             f"{lost} of {classes.size} classes have hardly a node beside their labels; {remedy}"
         )
     known = given >= 0
-    changed = 1 - float(np.mean(answers[known] == given[known]))
+    changed = 1 - float(np.mean(found[known] == given[known]))
     if changed > _CHANGED:
         recorder.warn(
             f"{changed:.1%} of the given labels were answered with another class; "
@@ -345,51 +324,45 @@ def doubt_answers(
         recorder.note(f"{changed:.1%} of the given labels were answered with another class")
 
 
-def doubt_held_out(
-    right: NDArray[np.bool_] | None,
-    given: NDArray[np.int64],
-    sure: float,
-    recorder: Recorder,
+def warn_of_held_out(
+    right: NDArray[np.bool_] | None, given: Ints, sure: float, recorder: Recorder
 ) -> None:
-    """Tell where labels held out were hardly answered `right` (m,), None where none were.
+    """Warn where few of the labels held out were answered `right` (m,); None: none were held out.
 
-    `given` (n,) are all labels, -1 unknown, `sure` is the mean confidence of the answers. Poor is
-    what the largest class alone would have, up to two standard errors, or less than a half where
-    the answers are confident.
+    `given` (n,) are all labels, -1 unknown, `sure` is the mean confidence. Few is what the largest
+    class for all would have, up to two standard errors, or less than a half with a high confidence.
     """
     if right is None or right.size < _TELLING:
         return
     share, known = float(right.mean()), np.unique(given[given >= 0], return_counts=True)[1]
     largest = float(known.max() / known.sum())
-    told = f"only {share:.1%} of {right.size} labels held out were answered right"
+    text = f"only {share:.1%} of {right.size} labels held out were answered right"
     if share <= largest + 2 * np.sqrt(largest * (1 - largest) / right.size):
         recorder.warn(
-            f"{told}, and {largest:.1%} would be by the largest class for all: the edges say "
+            f"{text}, and {largest:.1%} would be by the largest class for all: the edges say "
             "little about these classes; give other edges, or many more labels"
         )
     elif share < _HALF and sure > _SURE:
         recorder.warn(
-            f"{told}, while the mean confidence is {sure:.2f}, which is not to be believed; give "
+            f"{text}, while the mean confidence is {sure:.2f}, which is not to be believed; give "
             "more labels"
         )
 
 
 def warn_unreached(count: int, advice: str, recorder: Recorder) -> None:
-    """Tell of nodes that no label reaches."""
+    """Warn of nodes that no label reaches."""
     if count:
         nodes = "node is" if count == 1 else "nodes are"
         recorder.warn(f"{count} {nodes} not reached by any label and labelled -1{advice}")
 
 
-def lost_classes(
-    classes: NDArray[np.int64], given: NDArray[np.int64], answers: NDArray[np.int64]
-) -> int:
-    """How many classes (K,) have hardly a node among the `answers` (n,) beside the `given` ones.
+def lost_classes(classes: Ints, given: Ints, found: Ints) -> int:
+    """How many classes (K,) have hardly a node in the result `found` (n,) beside the `given` ones.
 
-    Expected of a class with m_c of m labels are n_u m_c/m of the n_u answered nodes without one.
+    Expected of a class with m_c of m labels are n_u m_c/m of the n_u nodes without a label.
     """
-    known, new = given >= 0, (given < 0) & (answers >= 0)
+    known, new = given >= 0, (given < 0) & (found >= 0)
     labels = np.bincount(np.searchsorted(classes, given[known]), minlength=classes.size)
-    nodes = np.bincount(np.searchsorted(classes, answers[new]), minlength=classes.size)
+    nodes = np.bincount(np.searchsorted(classes, found[new]), minlength=classes.size)
     promised = nodes.sum() * labels / max(int(labels.sum()), 1)
     return int(np.count_nonzero((promised >= _PROMISED) & (nodes <= _LOST * promised)))

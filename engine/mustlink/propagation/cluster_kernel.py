@@ -39,9 +39,10 @@ class ClusterKernel(Propagator):
     classifier: Any = None
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
+    _minimises = False
 
     def cost(self, n_classes: int | None = None) -> Cost:
-        """So many smooth vectors, kept with the graph."""
+        """Smooth vectors of the graph, which keeps them."""
         wanted = super().cost(n_classes).columns if self.n_components is None else self.n_components
         return eigenvectors(int(wanted))
 
@@ -49,9 +50,6 @@ class ClusterKernel(Propagator):
         if self.n_components is not None:
             as_integer(self.n_components, "n_components", 2)
         check_choice(self.rows, ("sphere", "plain"), "rows")
-
-    def _minimises(self) -> bool:
-        return False
 
     def _solve(self, problem: PropagationProblem) -> Solution:
         from sklearn.base import clone
@@ -65,26 +63,23 @@ class ClusterKernel(Propagator):
             model = clone(self.classifier)
         with problem.recorder.stage("classifier"):
             held = np.flatnonzero(problem.labelled)
-            model.fit(rows[held], problem.codes[held], **self._counted(problem, held, model))
+            weights, options = problem.labels_held[held], {}
+            if (weights != 1.0).any():
+                options["sample_weight"] = weights
+                if not has_fit_parameter(model, "sample_weight"):
+                    raise InputError(
+                        f"classifier: {type(model).__name__} takes no sample_weight, the number of "
+                        "rows of a node; use LogisticRegression"
+                    )
+            model.fit(rows[held], problem.codes[held], **options)
             P = np.concatenate(
                 [model.predict_proba(rows[i : i + _ROWS]) for i in range(0, rows.shape[0], _ROWS)]
             )
         self.classifier_ = model
         return Solution(P, None, {"n_components": rows.shape[1], "rows": self.rows})
 
-    def _counted(self, problem: PropagationProblem, held: Any, model: Any) -> dict[str, Any]:
-        """How often labelled nodes count, where they stand for several."""
-        if (problem.labels_held[held] == 1.0).all():
-            return {}
-        if not has_fit_parameter(model, "sample_weight"):
-            raise InputError(
-                f"classifier: {type(model).__name__} takes no sample_weight, which tells how many "
-                "rows a node stands for; use LogisticRegression"
-            )
-        return {"sample_weight": problem.labels_held[held]}
-
     def _embedding(self, problem: PropagationProblem, p: int) -> Block:
-        """Rows (m, p) in the task's order; from the whole graph if all of it is reached."""
+        """Rows (m, p) in working order, of the whole graph if labels reach all of it."""
         part, laplacian = problem.work, problem.work.laplacian
         own, graph = np.arange(laplacian.size), part.view.graph
         if part.is_whole:
@@ -98,6 +93,5 @@ class ClusterKernel(Propagator):
         if self.rows == "sphere":
             return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
         U = V / problem.laplacian.root_degree[:, None]
-        weights = problem.work.laplacian.weights
-        square = np.mean(U**2, axis=0) if weights is None else np.average(U**2, 0, weights)
+        square = np.average(U**2, 0, problem.work.laplacian.weights)
         return U / np.maximum(np.sqrt(square), 1e-300)

@@ -1,11 +1,11 @@
-"""Generalised label propagation, GLP (AB09 §3.1): the paper's own thesis, for any energy fᵀMf.
+"""Generalised label propagation, GLP (AB09 §3.1), for any energy fᵀMf.
 
     min fᵀMf + Σ_i w_i (f_i − y_i)²    subject to f_i = y_i on clamped nodes, f ⟂ Δ
 
-Label propagation, semi-supervised graph cuts and semi-supervised embeddings are one problem. They
+Label propagation, semi-supervised graph cuts and semi-supervised embeddings are this problem. They
 differ in M, in the nodes whose labels are held (ε = 0) or weighted, and in Δ. All classes are
-solved at once, one column each. Where M is a graph's Laplacian, `problem` does it wherever nodes
-are; here they are in memory.
+solved at once, one column each, in memory. Where M is a graph's Laplacian, `problem` solves it in
+every home.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from mustlink.core.check import (
     check_choice,
     check_tolerance,
     numeric_array,
+    positive,
+    symmetric,
 )
 from mustlink.core.labels import as_labels, class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
@@ -50,10 +52,9 @@ from mustlink.space import LocalSpace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
+_SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's result has no right digit
 _SHARE = 1e-13  # share of the largest response to Δ below which another is rounding
-_DEPENDENT = 1e-12  # singular value of columns of length 1 below which they say the same
-_SYMMETRY = 1e-6  # of the largest entry
+_DEPENDENT = 1e-12  # singular value of columns of length 1 below which they are dependent
 _NEGATIVE = 1e-9  # share of the largest entry below which a negative diagonal is rounding
 
 # --- energies
@@ -87,8 +88,7 @@ def restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
     def inner(X: Block) -> Block:
         whole = np.zeros((m, X.shape[1]))
         whole[free] = X
-        found: Block = energy.apply(whole)[free] + extra * X
-        return found
+        return energy.apply(whole)[free] + extra * X
 
     return inner
 
@@ -177,9 +177,9 @@ def minimised(
     """Minimiser (m, K) of the problem above for targets Y (m, K), Δ = `delta` (m, r), if any.
 
     Stationarity on the free rows is (M + diag(w))f = wy + Δμ − M_fc y_c, with μ such that f ⟂ Δ
-    (AB09 eq. 11, 38, 40). Nodes `held` keep their y. Where the labels do not determine all
-    values (points on a plane with fewer labels than coordinates, for example), a warning says so,
-    and those of the conjugate gradients are given. Cost: about 15 multigrid cycles, or some hundred
+    (AB09 eq. 11, 38, 40). Nodes `held` keep their y. Where the labels do not determine all values
+    (points on a plane with fewer labels than coordinates, for example), there is a warning, and the
+    values are those of the conjugate gradients. Cost: about 15 multigrid cycles, or some hundred
     products where the weights are large everywhere.
     """
     free = np.setdiff1d(np.arange(energy.size), held)
@@ -199,7 +199,7 @@ def minimised(
             return F, convergence
         recorder.warn(
             "the labels do not determine all values (M is singular on the other nodes, or not "
-            "positive semidefinite); those of the conjugate gradients are given"
+            "positive semidefinite); those of the conjugate gradients are taken"
         )
     with recorder.stage("multigrid set-up"):
         system = energy.system(free, weight[free])
@@ -212,10 +212,7 @@ def minimised(
 def _direct(
     A: Map, B: Block, side: tuple[Block, Block] | None, solving: Solving, size: int
 ) -> tuple[Block, Convergence] | None:
-    """A⁻¹(B + Δμ) by LAPACK, μ such that ΔᵀX = −s, `side` Δ and s; None where A is singular.
-
-    The right side Δ is as many more columns of the same solve.
-    """
+    """A⁻¹(B + Δμ) by LAPACK, μ such that ΔᵀX = −s, `side` Δ and s; None where A is singular."""
     k = B.shape[1]
     whole = B if side is None else np.column_stack([B, side[0]])
     found = direct(A, whole, solving.tolerance(size), _SINGULAR)
@@ -226,7 +223,7 @@ def _direct(
     across = delta.T @ response
     values, V = dense_algebra.eigh((across + across.T) / 2)
     there = values > _SHARE * max(float(values.max(initial=0.0)), 0.0)
-    V = V[:, there]  # without what is rounding, or said by another column of Δ
+    V = V[:, there]  # without rounding, and columns of Δ that depend on others
     return X - response @ (V @ ((V.T @ (delta.T @ X + excess)) / values[there, None])), convergence
 
 
@@ -238,11 +235,10 @@ def _iterated(
     recorder: Recorder,
     solving: Solving,
 ) -> tuple[Block, Convergence]:
-    """The same by conjugate gradients that never leave ΔᵀX = −s.
+    """The same by conjugate gradients that stay on ΔᵀX = −s.
 
-    X = X₀ + G, X₀ the least with the right products with Δ, G ⟂ Δ. The response of M to Δ, from
-    which the multipliers could be had, may take many times as many steps: it lies along all that M
-    hardly sees.
+    X = X₀ + G, X₀ the least with ΔᵀX₀ = −s, G ⟂ Δ. The response of M to Δ would give μ as well, but
+    may take many times as many steps: it lies along the small eigenvalues of M.
     """
     A: Map = system.apply
     project: Map | None = None
@@ -255,8 +251,7 @@ def _iterated(
         B = B - A(start)
 
         def within(X: Block) -> Block:
-            found: Block = X - U @ (U.T @ X)
-            return found
+            return X - U @ (U.T @ X)
 
         project = within
         A = lambda X: within(system.apply(X))  # noqa: E731
@@ -283,8 +278,8 @@ def _iterated(
 class GLP(PlainParameters, BaseEstimator):
     """min fᵀMf + Σ_i u_i (f_i − y_i)², f ⟂ Δ, for any positive semidefinite M (AB09 eq. 6).
 
-    M is symmetric. All classes are solved at once, one-hot labels a column each, y = 0 where none
-    is known. Every method that AB09 unifies is a choice of M, u and Δ; docs/methods.md lists them.
+    M is symmetric. Classes are solved at once, one-hot labels a column each, y = 0 without a label.
+    Every method that AB09 unifies is a choice of M, u and Δ; docs/methods.md lists them.
 
     * `solver`: "dense" (LAPACK), "cg" (conjugate gradients with a multigrid), "auto" (dense up to
       1,000 nodes); `tol` the relative residual, None takes 1e-10 up to 20,000 nodes and 1e-6 above;
@@ -319,8 +314,8 @@ class GLP(PlainParameters, BaseEstimator):
         ε = 0), the usual. `orthogonal_to` Δ: (n,) or (n, r) columns. Raises InputError.
 
         `prior` (n, K), distributions over the classes in their order, and `belief` b, (n,) or a
-        number >= 0, 1 if left out: Σ_i b_i ‖f_i − p_i‖² over nodes without a label is added. A part
-        of M that no label or belief reaches is answered with -1.
+        number >= 0, 1 if left out: Σ_i b_i ‖f_i − p_i‖² over nodes without a label is added. Nodes
+        in a part of M that no label or belief reaches get -1.
         """
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
@@ -334,11 +329,11 @@ class GLP(PlainParameters, BaseEstimator):
             delta = _as_columns(orthogonal_to, labels.size)
             check_prior("GLP", True, prior, belief)
             classes = np.unique(labels[labels >= 0])
-            said = None
+            checked = None
             if prior is not None:
-                said = Prior.of_rows(prior, belief, labels.size, classes.size)
-                said = said.without(labels >= 0)
-            self._run(matrix, labels, weight, held, delta, said, recorder)
+                checked = Prior.of_rows(prior, belief, labels.size, classes.size)
+                checked = checked.without(labels >= 0)
+            self._run(matrix, labels, weight, held, delta, checked, recorder)
         if names is not None:
             self.labels_: Any = named(names, self.labels_)
             self.classes_: Any = names[self.classes_]
@@ -377,17 +372,21 @@ class GLP(PlainParameters, BaseEstimator):
         weight: Floats,
         held: NDArray[np.bool_],
         delta: Block | None,
-        said: Prior | None,
+        prior: Prior | None,
         recorder: Recorder,
     ) -> None:
-        """Solve where labels reach, and set what was found."""
+        """Solve where labels reach, and set the results."""
         self.classes_ = np.unique(labels[labels >= 0])
         Y = (labels[:, None] == self.classes_) * 1.0
-        told = Y * ((weight > 0) | held)[:, None]
-        if said is not None:
-            told = told + said.belief[:, None] * said.values
-            Y, weight = said.joined(Y, weight, None)
-        possible = _possible(matrix, told)
+        weighed = Y * ((weight > 0) | held)[:, None]
+        if prior is not None:
+            weighed = weighed + prior.belief[:, None] * prior.values
+            Y, weight = prior.joined(Y, weight, None)
+        n_parts, part = connected_components(matrix, directed=False)
+        in_parts = np.zeros((n_parts, self.classes_.size), dtype=bool)
+        rows, codes = np.nonzero(weighed)
+        in_parts[part[rows], codes] = True
+        possible = in_parts[part]  # classes of a label or belief in the node's part of M
         inside = possible.any(axis=1)
         nodes = np.flatnonzero(inside)
         if nodes.size < labels.size:
@@ -431,30 +430,14 @@ class GLP(PlainParameters, BaseEstimator):
         )
 
 
-def _possible(matrix: sp.csr_matrix, told: Block) -> NDArray[np.bool_]:
-    """Classes that a label of the node's part of M allows (n, K)."""
-    count, part = connected_components(matrix, directed=False)
-    found = np.zeros((count, told.shape[1]), dtype=bool)
-    nodes, codes = np.nonzero(told)
-    found[part[nodes], codes] = True
-    return found[part]
-
-
 def checked_matrix(M: Any, n: int) -> sp.csr_matrix:
     """M (n, n) in double precision, symmetric to 1e-6, no diagonal entry below 0; or InputError."""
     matrix = as_csr(M, "M").astype(np.float64, copy=False)
     if matrix.shape != (n, n):
         raise InputError(f"M: shape {matrix.shape} for {n} labels; give one row per node")
-    largest = float(np.abs(matrix.data).max(initial=0.0))
-    if not np.isfinite(largest):
-        raise InputError("M: entries that are not finite; remove NaN and Inf")
-    gap = abs(matrix - matrix.T).max() if matrix.nnz else 0.0
-    if gap > _SYMMETRY * largest:
-        raise InputError(
-            f"M: not symmetric, M and its transpose differ by {gap:.2g}; pass (M + M.T) / 2"
-        )
+    matrix = symmetric(positive(matrix, "M", signed=True), "M", "pass (M + M.T) / 2")
     least = float(matrix.diagonal().min(initial=0.0))
-    if least < -_NEGATIVE * largest:
+    if least < -_NEGATIVE * float(np.abs(matrix.data).max(initial=0.0)):
         raise InputError(
             f"M: diagonal entry {least:.2g} is negative, fᵀMf has no minimum; give a positive "
             "semidefinite M, such as D − W for affinities W"
@@ -464,36 +447,35 @@ def checked_matrix(M: Any, n: int) -> sp.csr_matrix:
 
 def _as_weights(weights: Any, labels: Ints) -> tuple[Floats, NDArray[np.bool_]]:
     """Finite weights (n,), 0 where the label is held, and where it is; raises InputError."""
-    given = np.asarray(numeric_array(weights, "weights"), dtype=np.float64)
-    if given.ndim == 0:
-        given = np.where(labels >= 0, given, 0.0)
-    if given.shape != labels.shape:
+    u = np.asarray(numeric_array(weights, "weights"), dtype=np.float64)
+    if u.ndim == 0:
+        u = np.where(labels >= 0, u, 0.0)
+    if u.shape != labels.shape:
         raise InputError(
-            f"weights: shape {given.shape} for {labels.size} nodes; give a number, or one a node"
+            f"weights: shape {u.shape} for {labels.size} nodes; give a number, or one a node"
         )
-    if not (given >= 0).all():
+    if not (u >= 0).all():
         raise InputError("weights: they must be 0 or more, infinite where the label is held")
-    if not (given[labels >= 0] > 0).any():
+    if not (u[labels >= 0] > 0).any():
         raise InputError("weights: 0 on all nodes with a label; give these more")
-    held = np.isinf(given)
+    held = np.isinf(u)
     if (held & (labels < 0)).any():
         node = int(np.argmax(held & (labels < 0)))
         raise InputError(f"weights: infinite on node {node}, which has no label to be held at")
-    return np.where(held, 0.0, given), held
+    return np.where(held, 0.0, u), held
 
 
 def _as_columns(vectors: Any, n: int) -> Block | None:
     """Columns (n, r) of length 1; raises InputError."""
     if vectors is None:
         return None
-    given = np.asarray(numeric_array(vectors, "orthogonal_to"), dtype=np.float64)
-    given = given[:, None] if given.ndim == 1 else given
-    if given.ndim != 2 or given.shape[0] != n or not np.isfinite(given).all():
+    D = np.asarray(numeric_array(vectors, "orthogonal_to"), dtype=np.float64)
+    D = D[:, None] if D.ndim == 1 else D
+    if D.ndim != 2 or D.shape[0] != n or not np.isfinite(D).all():
         raise InputError(
-            f"orthogonal_to: shape {given.shape} for {n} nodes; give finite columns (n,) or (n, r)"
+            f"orthogonal_to: shape {D.shape} for {n} nodes; give finite columns (n,) or (n, r)"
         )
-    length = np.linalg.norm(given, axis=0)
+    length = np.linalg.norm(D, axis=0)
     if not length.all():
         raise InputError("orthogonal_to: a column is zero; leave it out")
-    found: Block = given / length
-    return found
+    return D / length

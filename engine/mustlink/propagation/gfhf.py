@@ -1,6 +1,6 @@
 """Gaussian fields and harmonic functions, GF or GFHF (Zhu, Ghahramani & Lafferty 2003; AB09 §3.2).
 
-Labels stay as given, every other node is the mean of its neighbours: f_u = (D_uu − W_uu)⁻¹W_ul y.
+Labels stay, every other node is the mean of its neighbours: f_u = (D_uu − W_uu)⁻¹W_ul y.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mustlink.propagation.propagator import Propagator
 from mustlink.space import Block, Dots, Gram, LocalSpace, Space, Vector
 
 # 17 sets, 6 amounts of labels, accuracy with scaled masses: below .1 .74 for .66, from there to .25
-# .80 for .77, above by hardly .005. Where classes are far from equally large but were given equally
-# many labels scaling does harm: network connections, told apart by .44, ARI .40 for .86.
-_TOLD_APART = 0.25
+# .80 for .77, above by hardly .005. Where classes of very unequal sizes have equally many labels
+# scaling does harm: network connections, explained variance .44, ARI .40 for .86.
+_EXPLAINED = 0.25
 
 
 @dataclass(eq=False, repr=False)
@@ -32,8 +32,8 @@ class GFHF(Propagator):
     the classes are scaled. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about
     15 multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
 
-    * `class_mass`: "auto" is "equal" on a network, a graph that was given; for points "smoothed"
-      where the values hardly differ, else False, as they are.
+    * `class_mass`: "auto" is "equal" on a network, where the input is a graph; for points
+      "smoothed" where the values hardly differ, else False, as they are.
     """
 
     class_mass: Any = "auto"
@@ -52,11 +52,11 @@ class GFHF(Propagator):
     ) -> Best[Self]:
         if not is_auto(self.class_mass):
             return best
-        if problem.prior is not None:  # which says how large the classes are
+        if problem.prior is not None:  # from which the sizes of the classes follow
             return best._replace(way=self._with(network=False, class_mass=False))
-        told = explained_variance_ratio(solution.scores, problem.without_label, problem.space)
-        why = f"class_mass: the nodes' values explain {told:.2f} of what could differ between them"
-        masses = "smoothed" if told < _TOLD_APART else False
+        share = explained_variance_ratio(solution.scores, problem.without_label, problem.space)
+        why = f"class_mass: the nodes' values explain {share:.2f} of what could differ between them"
+        masses = "smoothed" if share < _EXPLAINED else False
         return best._replace(way=self._with(network=False, class_mass=masses), why=why)
 
     def _solve(self, problem: PropagationProblem) -> Solution:

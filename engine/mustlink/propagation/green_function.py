@@ -22,11 +22,8 @@ class GreenFunction(Propagator):
 
     normalized: bool = False
 
-    def _are_masses(self) -> bool:
-        return False
-
-    def _minimises(self) -> bool:
-        return False
+    _are_masses = False
+    _minimises = False
 
     def _solve(self, problem: PropagationProblem) -> Solution:
         space, root = problem.space, problem.space.rowwise(np.sqrt, problem.copies)

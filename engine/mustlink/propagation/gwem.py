@@ -26,7 +26,7 @@ _STALL = 1e-4  # EM ends when no probability moves by more
 
 @dataclass(eq=False, repr=False)
 class GWEM(Propagator):
-    """Class distributions of all nodes that explain the labels m steps of a random walk away.
+    """Class distributions of all nodes that explain labels m steps of a random walk away.
 
     * `n_steps` m >= 1: large m forgets the graph, small m may reach few nodes.
     * `variant`: "em" the EM algorithm of Szummer & Jaakkola, from uniform distributions, at most
@@ -44,13 +44,14 @@ class GWEM(Propagator):
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
 
+    @property
+    def _minimises(self) -> bool:
+        return self.variant == "fixed-point"
+
     def _check_parameters(self) -> None:
         as_integer(self.n_steps, "n_steps", 1)
         as_integer(self.em_steps, "em_steps", 1)
         check_choice(self.variant, VARIANTS, "variant")
-
-    def _minimises(self) -> bool:
-        return self.variant == "fixed-point"
 
     def _solve(self, problem: PropagationProblem) -> Solution:
         laplacian: Any = problem.laplacian
@@ -95,15 +96,12 @@ class WalkEnergy:
     @cached_property
     def degrees(self) -> Floats:
         """Row sums C1 of the m-step graph."""
-        ones = np.ones((self.laplacian.size, 1))
-        found: Floats = self.walk_over_copies(ones)[:, 0]
-        return found
+        return self.walk_over_copies(np.ones((self.size, 1)))[:, 0]
 
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b), summed over the copies of every node."""
         copies = self.laplacian.copies[:, None]
-        found: Block = copies * (self.degrees[:, None] * X - self.walk_over_copies(X))
-        return found
+        return copies * (self.degrees[:, None] * X - self.walk_over_copies(X))
 
     def system(self, free: Ints, weight: Floats) -> System:
         """Preconditioned by G/m + 1/C1, G the multigrid of one step.
@@ -123,8 +121,7 @@ class WalkEnergy:
         def precondition(R: Block) -> Block:
             whole = np.zeros((self.size, R.shape[1]))
             whole[free] = outer * R
-            found: Block = outer * cycle(whole)[free] / self.n_steps + local * R
-            return found
+            return outer * cycle(whole)[free] / self.n_steps + local * R
 
         return System(restricted(self, free, weight), precondition)
 
@@ -137,8 +134,8 @@ def expectation_maximisation(
     With P(i | k) = C_ki / (C1)_k: E-step N_k = Σ_i p(y_k | i) P(i | k) for labelled k; M-step
     p(c | i) ∝ p(c | i) Σ_{k of class c} P(i | k)/N_k. The answer at j is Σ_i p(c | i) P(i | j).
     Sums are over all copies of nodes, and over labelled ones. Nodes that no labelled one reaches in
-    m steps have no say. Returns the answers (m, K) and the steps taken: ten are as good as fifty,
-    by which EM is nowhere near its end.
+    m steps do not count. Returns the values (m, K) and the steps taken: ten are as good as fifty,
+    after which EM is far from converged.
     """
     labelled = np.flatnonzero(problem.labelled)
     at = labelled, problem.codes[labelled]

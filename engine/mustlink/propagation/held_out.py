@@ -1,15 +1,14 @@
-"""What labels held out of a fit tell: which way to spread them, what their answers are worth.
+"""Labels held out of a fit: they choose how labels spread, and calibrate the results.
 
 Of a few ways to spread labels over a network the one is taken that predicts labels held out. The
-chance that an answer is right follows from its margin,
+chance that a result is right follows from its margin,
 
     chance = 1/(1 + exp(−a − b·margin)),   margin: largest share less the second
 
-a and b ≥ 0 are those that make likeliest what fits without a part of the labels answered of it
-(Platt 1999). Labels are often drawn by class, and nodes are not: a label held out counts as much as
-the nodes that were given its answer,
+a and b ≥ 0 have the largest likelihood for labels held out of further fits (Platt 1999). Labels
+are often drawn by class, and nodes are not: a label held out whose result is class c_i weighs
 
-    w_i = (share of the nodes answered c_i)/(share of the labels held out answered c_i).
+    w_i = (share of the nodes with result c_i)/(share of the labels held out with result c_i).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,7 +29,7 @@ from mustlink.core.result import Convergence
 from mustlink.core.stopping import TIME_LIMIT
 from mustlink.discretize.reliability import Reliability
 from mustlink.kernels.blocks import row_slices
-from mustlink.propagation.answers import TOO_FAR, answers, distributions, refined
+from mustlink.propagation.answers import TOO_FAR, answers, class_shares, distributions, refined
 from mustlink.propagation.prior import LabelSet
 from mustlink.propagation.problem import PropagationProblem, ReachedPart, Solution, Solving
 from mustlink.space import Block
@@ -45,14 +43,14 @@ FOLDS = 5  # of labels, to choose how others spread
 _FEW, _LEAST = 3, 15  # labels of a class in the mean, and in all, that can spare some
 _ERRORS = 2.0  # standard errors by which another way must be better than the usual one
 _STIFF = 0.05  # of the penalty on a and log b, for margins of deviation 1: far less than a label
-_MOST = 5.0  # that a label counts: a class of a single label would decide alone
-_TIE = 1e-9  # by which the answer is ahead where its chance is that of a guess
+_MOST = 5.0  # weight of a label: a class of a single label would decide alone
+_TIE = 1e-9  # by which the result is ahead where its chance is that of a guess
 
 # --- which way
 
 
 class Best(NamedTuple, Generic[Way]):
-    """The way taken, why, and which of the labels held out it answers right; None: not tried."""
+    """The way taken, why, and which labels held out it predicts; None: none were held out."""
 
     way: Way
     why: str
@@ -60,7 +58,7 @@ class Best(NamedTuple, Generic[Way]):
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter, which may be an array, is left to be decided."""
+    """Whether a parameter, which may be an array, is "auto"."""
     return isinstance(value, str) and value == "auto"
 
 
@@ -71,11 +69,11 @@ def best_way(
     seed: int,
     recorder: Recorder,
 ) -> Best[Way]:
-    """The way that answers most held-out labels right, and why; the first is the usual one.
+    """The way that predicts most held-out labels, and why; the first is the usual one.
 
-    `nodes` (n,) have classes or -1. `right(fold)` tells for every way which labelled nodes of the
-    fold are answered right without their labels. Another way than the usual one must be better by
-    two standard errors of the difference: a handful of labels says little.
+    `nodes` (n,) have classes or -1. `right(fold)` is for every way which labelled nodes of the
+    fold it predicts without their labels. Another way than the usual one must be better by two
+    standard errors of the difference: a handful of labels is little evidence.
     """
     folds = folds_of_labels(nodes, seed)
     if len(ways) == 1:
@@ -102,13 +100,13 @@ def best_way(
 
 
 def enough_labels(nodes: Ints) -> bool:
-    """Whether labels (n,), -1 unknown, can spare a fold to judge what the others answer."""
+    """Whether labels (n,), -1 unknown, are enough to hold out a fold of them."""
     known = nodes[nodes >= 0]
     return bool(known.size >= max(_FEW * np.unique(known).size, _LEAST))
 
 
 def folds_of_labels(nodes: Ints, seed: int) -> list[Ints]:
-    """Labelled nodes in five parts, each class spread over them; one label alone is kept."""
+    """Labelled nodes in five parts, each class spread over them; in none the only label of one."""
     rng = np.random.default_rng(seed)
     part = np.full(nodes.size, -1)
     for c in np.unique(nodes[nodes >= 0]):
@@ -124,9 +122,9 @@ def folds_of_labels(nodes: Ints, seed: int) -> list[Ints]:
 
 @dataclass(frozen=True, eq=False)
 class PropagationResult:
-    """What the best way to spread labels found: distributions (n, K) in working order.
+    """Result of the best way to spread labels: distributions (n, K) in working order.
 
-    `advice` is what to say of nodes that no label reaches.
+    `advice` is added to the warning of nodes that no label reaches.
     """
 
     problem: PropagationProblem
@@ -137,37 +135,30 @@ class PropagationResult:
 
 
 def spread(
-    estimator: Any,
-    work: Any,
-    told: LabelSet,
-    seed: int,
-    *,
-    network: bool,
-    together: int,
+    estimator: Any, work: Any, known: LabelSet, seed: int, *, network: bool, together: int
 ) -> PropagationResult:
     """Spread labels of nodes by the best way that a method has; raises InputError.
 
     `work` is a `Work`, in memory the part of a graph that is reached.
     """
-    at_home, recorder, classes = isinstance(work, ReachedPart), work.recorder, told.classes
-    if is_auto(estimator.refine) and not at_home:
+    in_memory, recorder, classes = isinstance(work, ReachedPart), work.recorder, known.classes
+    if is_auto(estimator.refine) and not in_memory:
         if network:
             recorder.note("refine: False, as only one process with all edges can do it")
         estimator = copy(estimator)
         estimator.refine = False
     until = recorder.deadline
-    solver = estimator.solver if at_home else "cg"
+    solver = estimator.solver if in_memory else "cg"
     solving = Solving(solver, estimator.tol, int(estimator.max_iter), until, together)
-
-    problem = PropagationProblem.of(work, told, classes, solving, seed)
+    problem = PropagationProblem.of(work, known, classes, solving, seed)
 
     def right(fold: Array) -> list[NDArray[np.bool_]]:
-        """Which labels of a fold every way answers right without them."""
+        """Which labels of a fold every way predicts without them."""
         quiet = Recorder(deadline=until)
         quiet.budget = recorder.budget
-        some = told.without(fold)
+        some = known.without(fold)
         rough = replace(_ROUGH, together=together)
-        if at_home:
+        if in_memory:
             there = ReachedPart.of(replace(work.view, recorder=quiet), some)
         else:
             vars(there := copy(work))["recorder"] = quiet  # with all that is made
@@ -181,50 +172,42 @@ def spread(
                 solved[name] = way._solve(part) if part.size else Solution(part.Y, None)
             P = part.space.take(answered(way, part, solved[name]), np.maximum(at, 0))
             best = np.where(at >= 0, answers(P), -1)
-            found.append(best == np.searchsorted(classes, told.nodes[fold]))
+            found.append(best == np.searchsorted(classes, known.nodes[fold]))
         return found
 
     ways = estimator._ways(network=network)
-    best = best_way(ways, right, told.nodes, seed, recorder)
-    solve = partial(_solved, best.way, problem)
-    if at_home:  # what an earlier run found, or now is
-        depends = type(best.way).__name__, best.way._depends(), seed, work.view.memory, *told.all
+    best = best_way(ways, right, known.nodes, seed, recorder)
+
+    def solve() -> Solution:
+        if not problem.size:
+            return Solution(problem.Y, None)
+        found: Solution = best.way._solve(problem)
+        if found.convergence is not None and found.convergence.reason == TIME_LIMIT:
+            recorder.skip_for_time(found.convergence.status)
+        return found
+
+    if in_memory:  # from an earlier run, if there was one
+        depends = type(best.way).__name__, best.way._depends(), seed, work.view.memory, *known.all
         solution = work.kept("propagation", depends, solve, (Solution, Convergence))
     else:
         solution = solve()
     best = best.way._with_values(best, problem, solution)
     space = problem.space
-    wrong = space.rowwise(_wrong, solution.scores)
+    wrong = space.rowwise(
+        lambda F: ~np.isfinite(F).all(axis=1, keepdims=True) * 1.0, solution.scores
+    )
     check_answer(np.where(space.dots(wrong, wrong) > 0, np.nan, 0.0), "label propagation")
     P = answered(best.way, problem, solution)
-    far = space.rowwise(_silent, P, problem.inside)
+    far = space.rowwise(lambda P, x: (x & ~P.any(axis=1))[:, None] * 1.0, P, problem.inside)
     too_far = solution.noise > 0 and space.dots(far, far)[0] > 0
     return PropagationResult(problem, solution, best, P, TOO_FAR if too_far else "")
 
 
-def _solved(way: Any, problem: PropagationProblem) -> Solution:
-    """A way's solution, and a word where the time was up before it was found."""
-    if not problem.size:
-        return Solution(problem.Y, None)
-    found: Solution = way._solve(problem)
-    if found.convergence is not None and found.convergence.reason == TIME_LIMIT:
-        problem.recorder.skip_for_time(found.convergence.status)
-    return found
-
-
-def _wrong(F: Array) -> Array:
-    found: Array = np.asarray(~np.isfinite(F).all(axis=1, keepdims=True), dtype=np.float64)
-    return found
-
-
-def _silent(P: Array, inside: Array) -> Array:
-    return (inside & ~P.any(axis=1))[:, None] * 1.0
-
-
 def answered(way: Any, problem: PropagationProblem, solution: Solution) -> Block:
     """Distributions (n, K) in working order."""
-    how: Any = {"masses": way._are_masses(), "floor": solution.noise}
-    P = distributions(problem, solution.scores, way._shares(problem), **how)
+    shares = class_shares(way.class_mass, problem.class_counts)
+    how: Any = {"masses": way._are_masses, "floor": solution.noise}
+    P = distributions(problem, solution.scores, shares, **how)
     return refined(problem, P) if way.refine else P
 
 
@@ -233,10 +216,10 @@ def answered(way: Any, problem: PropagationProblem, solution: Solution) -> Block
 
 @dataclass(frozen=True)
 class AnswerCalibration:
-    """a and b of the chance, of how many labels held out, and how reliable that was of them.
+    """a and b of the chance, the number of labels held out, and the reliability for them.
 
-    The table has every label by the a and b that the other folds gave. Where nothing was held out
-    a and b are None, and shares are as the method gave them.
+    The reliability table has every label by the a and b of the other folds. Where nothing was held
+    out a and b are None, and distributions stay as they are.
     """
 
     intercept: float | None = None
@@ -245,16 +228,15 @@ class AnswerCalibration:
     reliability: Reliability | None = None
 
     def chance(self, margin: NDArray[Any]) -> Floats:
-        """Chances (m,) of answers by their margins, which are told apart by b alone."""
+        """Chances (m,) that results are right, by their margins."""
         assert self.intercept is not None
         assert self.slope is not None
-        found: Floats = expit(self.intercept + self.slope * np.asarray(margin, dtype=np.float64))
-        return found
+        return expit(self.intercept + self.slope * np.asarray(margin, dtype=np.float64))
 
     def moved(self, P: Any, margin: NDArray[Any]) -> Any:
-        """Distributions (n, K) whose largest entry is the answer's chance; rows of 0 stay.
+        """Distributions (n, K) whose largest entry is the chance; rows of 0 stay.
 
-        A row is moved towards its answer alone, or towards 1/K, until its largest entry is the
+        A row is moved towards its largest class, or towards 1/K, until its largest entry is the
         chance, or hardly above 1/K.
         """
         if self.intercept is None:
@@ -267,7 +249,7 @@ class AnswerCalibration:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutAnswers:
-    """What a fit without some labels answered of them: margins (l,), answers (l,), if right."""
+    """Results of a fit for labels held out: margins (l,), classes (l,), whether they are right."""
 
     margin: Floats
     answer: Ints
@@ -275,9 +257,9 @@ class HeldOutAnswers:
 
 
 def calibrated_answers(folds: list[HeldOutAnswers], answers: NDArray[Any]) -> AnswerCalibration:
-    """How margins become chances, by what fits without a fold of the labels said of it.
+    """Calibration by the results of fits without a fold of the labels, on that fold.
 
-    `answers` (n,) are those of the fit with all labels, -1 for none.
+    `answers` (n,) are the classes of the fit with all labels, -1 for none.
     """
     margin, answer, right = (
         np.concatenate([getattr(fold, name) for fold in folds])
@@ -290,10 +272,8 @@ def calibrated_answers(folds: list[HeldOutAnswers], answers: NDArray[Any]) -> An
     chance = np.empty(margin.size)
     for number in range(len(folds)):
         held, others = part == number, part != number
-        if held.any() and others.any():
-            a, b = _likeliest(margin[others], right[others], weight[others])
-        else:
-            a, b = _likeliest(margin, right, weight)
+        others = others if others.any() else held
+        a, b = _likeliest(margin[others], right[others], weight[others])
         chance[held] = expit(a + b * margin[held])
     table = Reliability.of(chance, right, weight)
     return AnswerCalibration(*_likeliest(margin, right, weight), margin.size, table)
@@ -312,7 +292,7 @@ def _likeliest(margin: Floats, right: NDArray[np.bool_], weight: Floats) -> tupl
 
 
 def _weights(answer: Ints, answers: NDArray[Any]) -> Floats:
-    """What every label held out counts, 1 in the mean."""
+    """Weight of every label held out, 1 in the mean."""
     classes, at = np.unique(answer, return_inverse=True)
     nodes = np.array([np.count_nonzero(answers == c) for c in classes], dtype=np.float64)
     ratio = nodes / np.bincount(at)

@@ -63,6 +63,7 @@ class LELP(Propagator):
         usual = super().cost(n_classes)
         return usual if self.orthogonal else clamped_propagation(usual.columns)
 
+    @property
     def _are_masses(self) -> bool:
         return not self.orthogonal
 
@@ -89,9 +90,9 @@ class LELP(Propagator):
 class EmbeddingPropagator(Propagator):
     """Base of LLELP and LTSALP: an embedding of points in which labels sit (AB09 §5.2).
 
-    Labels are held, or with `orthogonal=True` weighted by α, and f ⟂ 1. Unless `tol` says how,
-    graphs of more than 20,000 nodes are solved to 1e-4, and of more than 200,000 to 1e-3: less than
-    one label in a thousand was measured to change below.
+    Labels are held, or with `orthogonal=True` weighted by α, and f ⟂ 1. Without `tol` graphs of
+    more than 20,000 nodes are solved to 1e-4, and of more than 200,000 to 1e-3: with a smaller
+    residual less than one label in a thousand was measured to change.
     """
 
     orthogonal: bool = False
@@ -104,8 +105,7 @@ class EmbeddingPropagator(Propagator):
         """One equation for each class; its condition, so its steps, depend on the points."""
         return replace(super().cost(n_classes), most_steps=int(self.max_iter))
 
-    def _are_masses(self) -> bool:
-        return False
+    _are_masses = False
 
     def _check_parameters(self) -> None:
         check_positive(self.alpha, "alpha")
@@ -113,7 +113,7 @@ class EmbeddingPropagator(Propagator):
     def _placed(
         self, problem: PropagationProblem, energy: Energy, choices: dict[str, Any]
     ) -> Solution:
-        """The embedding of least energy, and what was chosen."""
+        """The embedding of least energy, with the choices."""
         recorder, solving, size = problem.recorder, problem.solving, problem.size
         orthogonal, alpha = bool(self.orthogonal), float(self.alpha)
         if solving.tol is None and size > _LARGE:
@@ -123,8 +123,8 @@ class EmbeddingPropagator(Propagator):
             none, delta = np.empty(0, dtype=np.int64), problem.copies[:, None]
             F, convergence = minimised(energy, Y, none, weight, delta, recorder, solving)
             return Solution(F, convergence, {"orthogonal": True, "alpha": alpha, **choices})
-        # M1 = 0: measured from their mean, labels need no steps for what is constant, and rows sum
-        # to 1 even where the solution is not unique.
+        # M1 = 0: labels less their mean need no steps for constants, and rows sum to 1 even where
+        # the solution is not unique.
         mean, held = 1.0 / problem.n_classes, np.flatnonzero(problem.labelled)
         F, convergence = minimised(energy, Y - mean, held, weight, None, recorder, solving)
         return Solution(F + mean, convergence, {"orthogonal": False, **choices})
@@ -182,7 +182,7 @@ def reconstruction_energy(
 class ReconstructionEnergy:
     """M = (I − W)ᵀC(I − W) for W (m, m) with rows that sum to 1; `edges` join near nodes.
 
-    `copies` (m,), the diagonal of C, are how many every node stands for; None: 1 each.
+    `copies` (m,) are the diagonal of C; None: 1 each.
     """
 
     W: sp.csr_matrix
@@ -321,8 +321,8 @@ class AlignmentEnergy:
     def system(self, free: Ints, weight: Floats) -> System:
         """Rows and columns `free` of M + diag(weight).
 
-        A node that every tangent space explains, as among few neighbours, has a zero row in M:
-        any value will do, and it gets 0.
+        A node that every tangent space explains, as among few neighbours, has a zero row in M, and
+        gets 0.
         """
         M = self.alignment.restricted(free)
         weight = weight + np.where(M.diagonal > _NOTHING * M.total, 0.0, M.total)

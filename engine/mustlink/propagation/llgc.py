@@ -26,10 +26,10 @@ class LLGC(Propagator):
 
     * `alpha` in (0, 1): how far labels travel (scikit-learn's LabelSpreading takes 0.2). "auto":
       for points 0.99 where labels are few, down to 0.9 where 2 % of the nodes have one; on a
-      network, a graph that was given, 0.99 or 0.9 with equal class masses or 0.7 with
-      the masses as they are, each refined or not, as answers labels held out of the fit best.
-    * `class_mass`: "auto" is "equal" on a network where `alpha` was given, else False.
-    * `refine`: "auto" is False where `alpha` was given.
+      network, where the input is a graph, 0.99 or 0.9 with equal class masses or 0.7 with the
+      masses as they are, each refined or not: what predicts labels held out of the fit best.
+    * `class_mass`: "auto" is "equal" on a network with a number as `alpha`, else False.
+    * `refine`: "auto" is False with a number as `alpha`.
 
     y is 0 on unlabelled nodes, which are drawn to 0 too. Cost: some √(1/(1 − α)) products, or a few
     multigrid cycles for α close to 1; 15 rough solves to choose. See `Propagator` for the rest.
@@ -52,7 +52,7 @@ class LLGC(Propagator):
             return super()._ways(network=network)
         if not network:
             return [self._with(network=False)]  # alpha is chosen when the labels are counted
-        # Near its labels a class weighs what its labels do; far from them the heaviest drowns all.
+        # Far from labels the heaviest class takes all, near them masses are those of the labels.
         near: dict[str, Any] = {"class_mass": False} if is_auto(self.class_mass) else {}
         places = [{"alpha": _FAR}, {"alpha": _HALF_WAY}, {"alpha": _NEAR, **near}]
         both = [{"refine": True}, {"refine": False}] if is_auto(self.refine) else [{}]

@@ -41,9 +41,8 @@ class LNP(Propagator):
     * `variant="iteration"`: f = (1 − α)(I − αU)⁻¹y, the limit of f ← αUf + (1 − α)y that is
       published and was measured in AB09 (eq. 18). U is not symmetric: stabilised bi-conjugate
       gradients (van der Vorst 1992), a class at a time. A labelled point that is in no other's
-      combination has no say, and two classes of different say are not equally large:
-      `class_mass=True` helps (MNIST, 5 labels a class: 86 % right, with it 94 %, the minimiser
-      94 % without).
+      combination has no influence, so that classes have unequal influence: `class_mass=True` helps
+      (MNIST, 5 labels a class: 86 % right, with it 94 %, the minimiser 94 % without).
     * `variant="minimizer"`: the exact minimiser of Σ_ij u_ij (f_i − f_j)² + μΣ_i (f_i − y_i)²,
       μ = (1 − α)/α (eq. 17), which the iteration is not: (I + D_c − U − Uᵀ + μI)f = μy, D_c the
       column sums of U. AB09's own closed form, (I − (U + Uᵀ)/2)⁻¹(1 − α)y, leaves out D_c and
@@ -67,6 +66,7 @@ class LNP(Propagator):
         check_choice(self.variant, VARIANTS, "variant")
         check_positive(self.reg, "reg")
 
+    @property
     def _minimises(self) -> bool:
         return self.variant == "minimizer"
 
@@ -82,14 +82,16 @@ class LNP(Propagator):
             found = iterated(problem, U, alpha, share)
         else:
             weight = problem.copies * ((1.0 - alpha) / alpha)
-            along = replace(problem.work, part=both_ways(sp.diags_array(problem.copies) @ U))
-            found = replace(problem, work=along).minimise(share, weight=weight)
+            U = sp.csr_matrix(sp.diags_array(problem.copies) @ U)
+            along = NormalizedLaplacian.of_weights(sp.csr_matrix(U + U.T))
+            work = replace(problem.work, part=along)
+            found = replace(problem, work=work).minimise(share, weight=weight)
         chosen = {"variant": self.variant, "alpha": alpha, "reg": float(self.reg)}
         return Solution(*found, chosen)
 
 
 class _EndedError(Exception):
-    """No more steps, or no more time."""
+    """The end of the steps, or of the time."""
 
 
 def iterated(
@@ -138,8 +140,3 @@ def _column(
             if np.linalg.norm(b - apply(x)) <= tol * size:
                 break
     return x, float(np.linalg.norm(b - apply(x))) / size, taken
-
-
-def both_ways(U: sp.csr_matrix) -> NormalizedLaplacian:
-    """The Laplacian of the graph U + Uᵀ, nodes numbered as in U."""
-    return NormalizedLaplacian.of_weights(sp.csr_matrix(U + U.T))

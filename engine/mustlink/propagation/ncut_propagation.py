@@ -24,8 +24,7 @@ class NCutPropagation(Propagator):
 
     alpha: float = 10.0
 
-    def _are_masses(self) -> bool:
-        return False
+    _are_masses = False
 
     def _check_parameters(self) -> None:
         check_positive(self.alpha, "alpha")

@@ -28,8 +28,7 @@ def located(points: NDArray[np.floating[Any]], metric: str) -> NDArray[np.floati
     if metric != "cosine":
         return points
     length = np.linalg.norm(points.astype(np.float64), axis=1, keepdims=True)
-    found: NDArray[np.floating[Any]] = (points / length).astype(points.dtype)
-    return found
+    return (points / length).astype(points.dtype)
 
 
 def neighbourhoods(

@@ -1,12 +1,11 @@
 """Labels as charges: Poisson learning (Calder et al., ICML 2020).
 
-Labels are sources and sinks instead of boundary values, the answer is their potential: harmonic
-values of a handful of labels are nearly constant with spikes at the labels, which this has not.
+Labels are sources and sinks instead of boundary values, and values are their potential. Harmonic
+values of a handful of labels are nearly constant with spikes at the labels; the potential is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,10 +24,10 @@ _OF_POINTS = ("knn", "kneighbors", "rbf")  # kinds of graphs
 class Poisson(Propagator):
     """(D − W)f = Σ_labelled (y_j − ȳ)δ_j with Σ_i c_i f_i = 0, ȳ the mean label (Calder eq. 2.6).
 
-    * `center`: where 0 is, which decides between the classes. "rows": c_i is 1, or the rows that
-      a node stands for. "degrees": c_i = d_i, Calder's; of points with many equal rows, 1 % of the
-      nodes may have 90 % of the degrees, and 0 is where they are. "auto": rows where the graph is
-      one of points, degrees where it was given.
+    * `center`: the weights c_i, by which 0 decides between the classes. "rows": c_i is 1, or the
+      number of rows of a node. "degrees": c_i = d_i, Calder's; of points with many equal rows, 1 %
+      of the nodes may have 90 % of the degrees, and 0 is where they are. "auto": rows where the
+      graph is one of points, degrees where the input is a graph.
     * `class_mass`: shares (K,) of the classes, "equal" or "smoothed": values are multiplied by
       share/ȳ_c (Calder §2.3). False and True take the shares of the labels for those of the
       classes, which Calder's equations without a share do.
@@ -45,24 +44,12 @@ class Poisson(Propagator):
     center: str = "auto"
 
     _counts_labels: ClassVar[bool] = True
+    _are_masses = False
+    _scales_classes = True
+    _minimises = False
 
     def _check_parameters(self) -> None:
         check_choice(self.center, CENTERS, "center")
-
-    def _are_masses(self) -> bool:
-        return False
-
-    def _scales_classes(self) -> bool:
-        return True
-
-    def _center(self, info: Mapping[str, Any]) -> str:
-        """What is centred, "auto" decided."""
-        if self.center != "auto":
-            return self.center
-        return "rows" if info.get("kind") in _OF_POINTS else "degrees"
-
-    def _minimises(self) -> bool:
-        return False
 
     def _solve(self, problem: PropagationProblem) -> Solution:
         space, table = problem.space, problem.labels_in_parts
@@ -77,7 +64,9 @@ class Poisson(Propagator):
         X, convergence = problem.potential(
             space.rowwise(charges, problem.Y, problem.labels_held, *where)
         )
-        F, center = problem.to_embedding(X), self._center(problem.work.info)
+        F, center = problem.to_embedding(X), self.center
+        if center == "auto":
+            center = "rows" if problem.work.info.get("kind") in _OF_POINTS else "degrees"
         if center == "rows":
             F = problem.centred(F)
         counts = problem.class_counts

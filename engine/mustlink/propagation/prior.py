@@ -1,9 +1,9 @@
-"""What a caller tells of nodes: labels, and priors with a degree of belief.
+"""Labels of nodes, and priors with a degree of belief.
 
-A prior is what something else says of the class of every node: outputs of a classifier, scores of
-cell types, colours of a photograph. To what a method minimises it adds Σ_i u_i ‖f_i − p_i‖² over
-the nodes without a label, as if each of them had an edge of weight u_i to a node of its own that is
-held at p_i.
+A prior is another source's distribution over the classes for every node: outputs of a classifier,
+scores of cell types, colours of a photograph. It adds Σ_i u_i ‖f_i − p_i‖² over the nodes without a
+label to the energy of a method, as if each of them had an edge of weight u_i to a node of its own
+with the fixed value p_i.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Nodes = NDArray[np.integer[Any]]
 
 
 def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
-    """Raise InputError for a prior that a method has no use for, and a belief in nothing."""
+    """Raise InputError for a prior that a method cannot use, and for a belief without a prior."""
     if prior is None and belief is not None:
         raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
     if prior is not None and not minimises:
@@ -38,7 +38,7 @@ def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class GivenPrior:
-    """What `fit` was given: distributions (n, K) over `classes` (K,), and beliefs (n,)."""
+    """The input of `fit`: distributions (n, K) over `classes` (K,), and beliefs (n,)."""
 
     values: Block
     belief: Floats
@@ -46,7 +46,7 @@ class GivenPrior:
 
     @classmethod
     def of(cls, prior: Any, belief: Any, classes: NDArray[Any]) -> GivenPrior | None:
-        """What was found sound by a fit, None for nothing."""
+        """A prior that a fit has checked, None without one."""
         if prior is None:
             return None
         values = np.asarray(prior, dtype=np.float64)
@@ -54,10 +54,10 @@ class GivenPrior:
         return cls(values, np.broadcast_to(u, len(values)), classes)
 
     def over(self, classes: NDArray[Any], n: int) -> tuple[Block, Floats]:
-        """The same of n rows, of which the last may be new, over other classes (c,).
+        """The same for n rows, of which the last may be new, over other classes (c,).
 
-        A class that is new has no share; the share of one that is gone is taken from the belief,
-        and the others' are scaled to sum 1.
+        A new class has share 0; the share of a class that is gone is taken from the belief, and the
+        others' are scaled to sum 1.
         """
         at = {one: column for column, one in enumerate(self.classes.tolist())}
         values, belief = np.zeros((n, classes.size)), np.zeros(n)
@@ -72,9 +72,9 @@ class GivenPrior:
         return np.divide(values, left[:, None], out=values, where=left[:, None] > 0), belief * left
 
 
-def bytes_of(*given: Any) -> int:
-    """Bytes of arrays that a caller holds; of numbers and of nothing 0."""
-    return sum(one.nbytes for one in given if isinstance(one, np.ndarray))
+def bytes_of(*arrays: Any) -> int:
+    """Bytes of the arrays among some values."""
+    return sum(one.nbytes for one in arrays if isinstance(one, np.ndarray))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Prior:
 
     @classmethod
     def of_rows(cls, prior: Any, belief: Any, n: int, n_classes: int) -> Prior:
-        """What is given, (n, K) and (n,) or a number, 1 if left out; raises InputError."""
+        """Checked input, (n, K) and (n,) or a number, 1 if left out; raises InputError."""
         P = np.asarray(numeric_array(prior, "prior"), dtype=np.float64)
         if P.shape != (n, n_classes):
             raise InputError(
@@ -109,13 +109,13 @@ class Prior:
         return cls(np.where(u[:, None] > 0, P, 0.0), u)
 
     def without(self, known: NDArray[np.bool_]) -> Prior:
-        """What is said of the other nodes: of those that are known (n,) their label says all."""
+        """The same without belief for nodes that are `known` (n,): they have a label."""
         return Prior(self.values, np.where(known, 0.0, self.belief))
 
     def of_nodes(self, rows: Nodes, weights: Floats, n_nodes: int) -> Prior:
-        """What is said of rows as of the nodes (m,) that they are, `weights` what rows count.
+        """The prior of the nodes (m,) that rows belong to; `weights` (n,) are those of the rows.
 
-        Of rows that are one node the beliefs add up, and the node has their mean.
+        The beliefs of the rows of a node add up, and the node has their mean.
         """
         u = self.belief * weights
         total: Floats = np.bincount(rows, u, n_nodes).astype(np.float64)
@@ -134,10 +134,10 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class LabelSet:
-    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
+    """Labels of rows (n,), of nodes (m,), and how many copies of a node have its label.
 
     `counts` (m,) and `node_of` (n,), the node of every row, are None where every row is a node.
-    `prior` is what is believed of nodes.
+    `prior` is one of nodes.
     """
 
     rows: Ints
@@ -157,29 +157,29 @@ class LabelSet:
         prior: Any = None,
         belief: Any = None,
     ) -> LabelSet:
-        """What labels of rows (n,) say of the nodes that they are; tells of contradictions.
+        """The labels of nodes by those (n,) of their rows; warns of contradictions.
 
         `node_of` (n,) is the node of every row, None for rows in the order of the nodes, `weights`
-        (n,) what each counts, None where every row is a node. `prior` and `belief` are as in
-        `Prior.of_rows`, where something is believed.
+        (n,) are those of rows, None where every row is a node. `prior` and `belief` are as in
+        `Prior.of_rows`.
         """
         found = cls(labels, labels)
         if node_of is not None or weights is not None:
             node_of = np.arange(n_nodes) if node_of is None else node_of
             weights = np.ones(labels.size) if weights is None else weights
-            nodes, doubt = labels_of_nodes(labels, node_of, weights, n_nodes)
-            if doubt:
-                recorder.warn(doubt)
+            nodes, warning = labels_of_nodes(labels, node_of, weights, n_nodes)
+            if warning:
+                recorder.warn(warning)
             check_two_classes(nodes, "y")
             agree = (labels >= 0) & (labels == nodes[node_of])
             counts = np.bincount(node_of[agree], weights[agree], n_nodes).astype(np.float64)
             found = cls(labels, nodes, counts, node_of=node_of)
         if prior is None:
             return found
-        said = Prior.of_rows(prior, belief, labels.size, found.classes.size)
+        checked = Prior.of_rows(prior, belief, labels.size, found.classes.size)
         if node_of is not None and weights is not None:
-            said = said.of_nodes(node_of, weights, n_nodes)
-        return replace(found, prior=said)
+            checked = checked.of_nodes(node_of, weights, n_nodes)
+        return replace(found, prior=checked)
 
     @property
     def classes(self) -> Ints:
@@ -188,17 +188,17 @@ class LabelSet:
 
     @property
     def of_rows(self) -> Ints:
-        """Labels (n,) of the nodes that rows are."""
+        """Labels (n,) of rows by their nodes."""
         return self.nodes if self.node_of is None else self.nodes[self.node_of]
 
     @property
     def all(self) -> tuple[Floats | Ints | None, ...]:
-        """What answers depend on."""
-        believed = () if self.prior is None else (self.prior.values, self.prior.belief)
-        return self.nodes, self.counts, *believed
+        """What results depend on."""
+        prior = () if self.prior is None else (self.prior.values, self.prior.belief)
+        return self.nodes, self.counts, *prior
 
     def without(self, held: Ints) -> LabelSet:
-        """The same with the labels of the nodes `held` kept back."""
+        """The same without the labels of the nodes `held`."""
         nodes = self.nodes.copy()
         nodes[held] = -1
         return replace(self, nodes=nodes)

@@ -1,11 +1,11 @@
-"""Labels spread over a graph: one problem for nodes in memory, on disk and on ranks.
+"""Label propagation on a graph: one problem for nodes in memory, on disk and on ranks.
 
     min γfᵀ(D − W)f + Σ_i w_i (f_i − y_i)²    subject to f_i = y_i on clamped nodes, f ⟂ Δ
 
-or with L̄ in place of D − W. Its system is a grounded Laplacian, I − T^-½WT^-½ on the nodes that are
-free (`operators.grounding`); a home says how that is applied and what preconditions it. All else is
-written by the verbs of a space. Nodes that no label reaches, and labelled ones that are held, keep
-their rows, which are 0. Other energies than a Laplacian are `generalized.propagate`.
+or with L̄ in place of D − W. Its system is a grounded Laplacian, I − T^-½WT^-½ on the free nodes
+(`operators.grounded_laplacian`); a home applies and preconditions it. All else is written by the
+verbs of a space. Rows of nodes that no label reaches, and of clamped ones, are 0. Other energies
+than a Laplacian are in `generalized`.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ SOLVERS = ("auto", "dense", "cg")
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
 _JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
 _NEAR = 0.0196  # and up to which vectors of the Laplacian are those of the system
-_EVEN = 1e-12  # by which shares that are the same differ
-_ILL = 1e-7  # reciprocal condition number from which LAPACK's answer may lack the seventh digit
+_EVEN = 1e-12  # by which equal shares differ
+_ILL = 1e-7  # reciprocal condition number from which LAPACK's result may lack the seventh digit
 
 
 @dataclass(frozen=True)
 class Solving:
     """How a system is solved: by LAPACK or conjugate gradients, to which residual, until when.
 
-    In memory conjugate gradients take `together` columns at most at a time.
+    In memory conjugate gradients take at most `together` columns at a time.
     """
 
     solver: str = "auto"
@@ -67,17 +67,17 @@ class Solving:
     together: int = TOGETHER
 
     def is_dense(self, m: int) -> bool:
-        """Whether LAPACK solves it: up to 1,000 nodes unless told otherwise."""
+        """Whether LAPACK solves it: up to 1,000 nodes by default."""
         return self.solver == "dense" or (self.solver == "auto" and m <= DENSE_BELOW)
 
     def tolerance(self, m: int) -> float:
-        """1e-10 up to 20,000 nodes, 1e-6 above; or what the caller asked for."""
+        """1e-10 up to 20,000 nodes, 1e-6 above; or `tol`."""
         return self.tol if self.tol is not None else 1e-10 if m <= 20_000 else 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A method's values (m, K), how they were found, and what the method chose."""
+    """A method's values (m, K), the convergence of its solver, and its choices."""
 
     scores: Block
     convergence: Convergence | None
@@ -85,7 +85,7 @@ class Solution:
 
     @property
     def noise(self) -> float:
-        """Share of the largest values below which others are the solver's; 0 if it is direct."""
+        """Share of the largest values below which others are rounding; 0 of a direct solver."""
         if self.convergence is None or self.convergence.reason == "direct":
             return 0.0
         return _BELOW * self.convergence.tolerance
@@ -93,17 +93,16 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class PropagationProblem:
-    """What a method is given: the class of every node, −1 unknown, in `codes` (n,).
+    """The input of a method: the class of every node, −1 unknown, in `codes` (n,).
 
-    `labels_held` (n,) are how many copies of a node have its label: a node may stand for several. A
-    method is the one on all copies, restricted to values that are equal on copies: sums over nodes
-    count copies, sums over labels labelled copies. Nodes without an edge have no label here.
-    `prior` is what is believed of nodes without a label. Every
-    method is linear in y up to a shift common to all classes, so that for two classes the sign of
-    AB09's ±1 coding and the larger of two columns are the same.
+    A node may stand for several copies, of which `labels_held` (n,) have its label. A method is the
+    one on all copies, restricted to values that are equal on copies: sums over nodes count copies,
+    sums over labels labelled copies. Nodes without an edge have no label here. `prior` is for nodes
+    without a label. Every method is linear in y up to a shift common to all classes, so that for
+    two classes the sign of AB09's ±1 coding and the larger of two columns are the same.
     """
 
-    work: Any  # a `Work`
+    work: Any  # a `Work`, in memory a `ReachedPart`
     codes: Vector
     labels_held: Vector
     n_classes: int
@@ -112,23 +111,16 @@ class PropagationProblem:
     prior: Prior | None = None
 
     @classmethod
-    def of(
-        cls,
-        work: Any,
-        told: LabelSet,
-        classes: Ints,
-        solving: Solving,
-        seed: int,
-    ) -> Self:
-        """The nodes of a graph that something is known of, in the working order of their home."""
+    def of(cls, work: Any, labels: LabelSet, classes: Ints, solving: Solving, seed: int) -> Self:
+        """The problem of labels of a graph's nodes, in the working order of their home."""
         space, root = work.laplacian.space, work.laplacian.root_degree
-        known = told.nodes >= 0
-        codes = np.where(known, np.searchsorted(classes, told.nodes), -1).astype(np.int32)
-        counts = known * 1.0 if told.counts is None else np.where(known, told.counts, 0.0)
+        known = labels.nodes >= 0
+        codes = np.where(known, np.searchsorted(classes, labels.nodes), -1).astype(np.int32)
+        counts = known * 1.0 if labels.counts is None else np.where(known, labels.counts, 0.0)
         prior = None
-        if told.prior is not None:
-            belief = work.to_working_order(np.where(known, 0.0, told.prior.belief))
-            values = work.to_working_order(told.prior.values)
+        if labels.prior is not None:
+            belief = work.to_working_order(np.where(known, 0.0, labels.prior.belief))
+            values = work.to_working_order(labels.prior.values)
             prior = Prior(values, space.rowwise(where, belief, root))
         codes = space.rowwise(
             lambda c, r: np.where(r > 0, c, -1), work.to_working_order(codes), root
@@ -138,15 +130,13 @@ class PropagationProblem:
 
     @property
     def recorder(self) -> Recorder:
-        """Who hears of stages and notes."""
-        found: Recorder = self.work.recorder
-        return found
+        """The recorder of the fit."""
+        return self.work.recorder
 
     @property
     def laplacian(self) -> Laplacian:
         """L̄."""
-        found: Laplacian = self.work.laplacian
-        return found
+        return self.work.laplacian
 
     @property
     def space(self) -> Space:
@@ -155,11 +145,11 @@ class PropagationProblem:
 
     @cached_property
     def copies(self) -> Vector:
-        """How many every node stands for, the diagonal of C, (n,); 1 without an edge."""
-        weights, root = self.space.weights, self.laplacian.root_degree
+        """Copies that every node stands for, the diagonal of C, (n,); 1 without an edge."""
+        weights = self.space.weights
         if weights is None:
-            return self.space.rowwise(np.ones_like, root)
-        return self.space.rowwise(lambda held: np.where(held > 0, held, 1.0), weights)
+            return self.space.rowwise(np.ones_like, self.laplacian.root_degree)
+        return self.space.rowwise(lambda c: np.where(c > 0, c, 1.0), weights)
 
     @cached_property
     def Y(self) -> Block:
@@ -182,7 +172,7 @@ class PropagationProblem:
         return self.space.rowwise(rows, self.inside, self.copies, self.labels_held)
 
     def share_labelled(self, factor: float = 1.0) -> Vector:
-        """Which share of a node's copies have its label, (n,), times a factor."""
+        """Share of a node's copies that have its label, (n,), times a factor."""
         return self.space.rowwise(lambda h, c: factor * h / c, self.labels_held, self.copies)
 
     # --- sums over nodes
@@ -199,11 +189,11 @@ class PropagationProblem:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
-        """Which classes are known of in which component, (c, K)."""
-        found: NDArray[np.bool_] = np.greater(self.labels_in_parts, 0)
+        """Classes that have a label or belief in every component, (c, K)."""
+        known: NDArray[np.bool_] = np.greater(self.labels_in_parts, 0)
         if self.prior is None:
-            return found
-        return found | (self.by_parts(self.space.scaled(self.prior.values, self.prior.belief)) > 0)
+            return known
+        return known | (self.by_parts(self.space.scaled(self.prior.values, self.prior.belief)) > 0)
 
     @cached_property
     def inside(self) -> Vector:
@@ -214,7 +204,7 @@ class PropagationProblem:
 
     @cached_property
     def counts(self) -> Vector:
-        """How many copies reached nodes stand for, (n,); 0 of others."""
+        """Copies that reached nodes stand for, (n,); 0 of others."""
         return self.space.rowwise(where, self.copies, self.inside)
 
     @cached_property
@@ -233,7 +223,7 @@ class PropagationProblem:
 
     @property
     def n_copies(self) -> float:
-        """How many they stand for."""
+        """Copies that these stand for."""
         return float(self._sizes[self.possible.any(axis=1), 1].sum())
 
     @property
@@ -241,23 +231,23 @@ class PropagationProblem:
         """Labels of every class, (K,)."""
         return self.labels_in_parts.sum(axis=0)
 
-    # --- what methods ask for
+    # --- steps of methods
 
     def to_embedding(self, X: Block) -> Block:
         """D^-½X."""
         return self.space.rowwise(over, X, self.laplacian.root_degree)
 
     def mean_over_parts(self, X: Block) -> Block:
-        """Every node's component's sum of X (n, b) over its number of copies."""
+        """Sums of X (n, b) over every node's component, divided by its number of copies."""
         mean = self.by_parts(X) / np.maximum(self._sizes[:, 1:], 1e-300)
-        found = self.space.spread(mean, self.laplacian.null.component)
-        return self.space.rowwise(where, found, self.inside)
+        means = self.space.spread(mean, self.laplacian.null.component)
+        return self.space.rowwise(where, means, self.inside)
 
     def centred(self, F: Block) -> Block:
         """F less its mean over the copies of every component."""
-        found = self.mean_over_parts(self.space.weighted(F))
-        self.space.blend(found, -1.0, (F, 1.0))
-        return self.space.rowwise(where, found, self.inside)
+        less = self.mean_over_parts(self.space.weighted(F))
+        self.space.blend(less, -1.0, (F, 1.0))
+        return self.space.rowwise(where, less, self.inside)
 
     def minimise(
         self,
@@ -270,14 +260,14 @@ class PropagationProblem:
         balance: Vector | None = None,
         scale: Vector | None = None,
     ) -> tuple[Block, Convergence]:
-        """Minimiser F (n, K) of the problem above for targets Y (n, K), the labels if left out.
+        """Minimiser F (n, K) of the problem above for targets Y (n, K), by default the labels.
 
         M is γ(D − W), or γL̄ if `normalized`, γ the `factor`. Stationarity on the free nodes is
         (M + diag(w))f = wy + μΔ − M_fc y_c, with μ such that f ⟂ Δ (AB09 eq. 11, 38, 40; the
         right-hand side Δ is one more column of the same block solve). `clamped`, w = `weight` and
-        Δ = `balance` default to nothing. With a `scale` s all this is of sf in the place of f and
-        sy in the place of y; a prior is one of f, which is returned. Cost: about 15 multigrid
-        cycles, or some hundred products where the weights are large everywhere.
+        Δ = `balance` are nothing by default. With a `scale` s the problem is one of sf in place of
+        f, and of sy in place of y; the prior is one of f, which is returned. Cost: about 15
+        multigrid cycles, or some hundred products where the weights are large everywhere.
         """
         space, root, gamma, power = self.space, self.laplacian.root_degree, factor, int(normalized)
         Y = self.Y if Y is None else Y
@@ -286,27 +276,28 @@ class PropagationProblem:
             2 * Y.nbytes if isinstance(Y, np.ndarray) else 0,
             f"equations for {Y.shape[1]} classes on {self.size} nodes",
         )
-        kept = self.inside
+        free = self.inside
         if clamped is not None:
-            kept = space.rowwise(lambda inside, held: inside & ~held, kept, clamped)
+            free = space.rowwise(lambda inside, held: inside & ~held, free, clamped)
 
         def ground(w: Array, root: Array) -> Array:
             return np.asarray(w / gamma * root ** (2 * power))
 
         def scaling(root: Array, total: Array) -> Array:
-            ones = np.sqrt(gamma) * total
-            return np.divide(root**power, ones, out=np.zeros_like(root), where=total > 0)
+            unit = np.sqrt(gamma) * total
+            return np.divide(root**power, unit, out=np.zeros_like(root), where=total > 0)
 
-        A = self.work.grounded(space.rowwise(ground, weight, root), kept)
+        A = self.work.grounded(space.rowwise(ground, weight, root), free)
         E = space.rowwise(scaling, root, A.root_degree)
         B = space.scaled(Y, weight)
         if clamped is not None:
             self._pull(B, Y, clamped, -gamma, normalized=normalized)
         B = space.scaled(B, E)
         if balance is not None:
-            delta = space.column(space.rowwise(where, balance, kept))
+            delta = space.column(space.rowwise(where, balance, free))
             B = space.stack([B, space.scaled(delta, E)])
-        F, convergence = self._solved(A, B, space.rowwise(_share, weight, E, kept), kept)
+        share = space.rowwise(lambda w, E, free: np.where(free, w * E**2, 0.0), weight, E, free)
+        F, convergence = self._solved(A, B, share, free)
         del B
         F = space.scaled(F, E)
         if balance is not None:
@@ -332,7 +323,7 @@ class PropagationProblem:
     def believed(
         self, Y: Block, weight: Vector | None = None, scale: Vector | None = None
     ) -> tuple[Block, Vector]:
-        """Targets and weights with the prior among them; see `Prior.joined`."""
+        """Targets and weights that include the prior, see `Prior.joined`."""
         space, ones = self.space, self.copies
         w = space.rowwise(np.zeros_like, ones) if weight is None else weight
         if self.prior is None:
@@ -356,12 +347,12 @@ class PropagationProblem:
         L, cycle = self.work.with_cycle(self.laplacian)
         return self._by_gradients(L, cycle, B, null=True)
 
-    def _solved(self, A: Any, B: Block, share: Vector, kept: Vector) -> tuple[Block, Convergence]:
-        """A⁻¹B of a grounded Laplacian; `share` (n,) of its diagonal was added, `kept` are free."""
+    def _solved(self, A: Any, B: Block, share: Vector, free: Vector) -> tuple[Block, Convergence]:
+        """A⁻¹B of a grounded Laplacian on the `free` nodes; `share` (n,) of its diagonal is w."""
         if isinstance(self.work, ReachedPart):
             return self.work.solved(A, B, share, self)
         space = self.space
-        short = space.rowwise(lambda share, kept: np.where(kept, 1.0 - share, 0.0), share, kept)
+        short = space.rowwise(lambda share, free: np.where(free, 1.0 - share, 0.0), share, free)
         easy = 1.0 - float(space.peaks(space.column(short))[0]) >= _JACOBI
         A, cycle = (A, None) if easy else self.work.with_cycle(A)
         return self._by_gradients(A, cycle, B)
@@ -390,9 +381,9 @@ class PropagationProblem:
 
 @dataclass(frozen=True, eq=False)
 class ReachedPart(MemoryWork):
-    """In memory: the components of a graph that something is known of, a home by themselves.
+    """In memory: the components of a graph that labels and beliefs reach, as a home of their own.
 
-    `points` (m, d) are theirs, None where only a graph is known.
+    `points` (m, d) are those of their nodes, None without points.
     """
 
     part: NormalizedLaplacian = field(kw_only=True)
@@ -400,12 +391,12 @@ class ReachedPart(MemoryWork):
 
     @classmethod
     def of(
-        cls, view: Workspace, told: LabelSet, points: NDArray[np.floating] | None = None
+        cls, view: Workspace, labels: LabelSet, points: NDArray[np.floating] | None = None
     ) -> Self:
         """The part of a graph that labels and beliefs reach; `points` (n, d) of all rows."""
-        known = told.nodes >= 0
-        if told.prior is not None:
-            known = known | (told.prior.belief > 0)
+        known = labels.nodes >= 0
+        if labels.prior is not None:
+            known = known | (labels.prior.belief > 0)
         whole = laplacian_of(view)
         part = whole.reached_from(whole.to_working_order(known))
         rows = None if points is None else points[view.graph.first_rows[part.nodes]]
@@ -424,10 +415,10 @@ class ReachedPart(MemoryWork):
     def solved(
         self, A: NormalizedLaplacian, B: Floats, share: Floats, problem: PropagationProblem
     ) -> tuple[Floats, Convergence]:
-        """A⁻¹B: LAPACK, or conjugate gradients; `share` (m,) of the diagonal was added.
+        """A⁻¹B by LAPACK or conjugate gradients; `share` (m,) of the diagonal was added.
 
-        They are preconditioned by multigrid, or where a share of the diagonal hardly differs and
-        clear clusters make it pay, by smooth vectors of the graph; not where much was added.
+        The preconditioner is multigrid; smooth vectors of the graph, where the shares hardly differ
+        and clear clusters make it pay; or none, where the shares are large.
         """
         if problem.solving.is_dense(problem.size):
             with self.recorder.stage("propagating"):
@@ -443,9 +434,10 @@ class ReachedPart(MemoryWork):
     def _deflated(
         self, A: NormalizedLaplacian, added: Floats, seed: int
     ) -> DeflatedPolynomial | None:
-        """The inverse with smooth vectors of L̄, where the system gains by them.
+        """The inverse with smooth vectors of L̄, where it pays.
 
-        They bend where nodes differ in what is `added` (f,), and much of it makes systems easy.
+        They are not those of the system where the shares `added` (f,) differ between nodes, and
+        systems with large shares are easy.
         """
         if not (self.is_whole and added.size) or added.max() > _NEAR or np.ptp(added) > _EVEN:
             return None
@@ -459,7 +451,7 @@ class ReachedPart(MemoryWork):
             return None
 
     def potential(self, B: Floats, problem: PropagationProblem) -> tuple[Floats, Convergence]:
-        """L̄⁺B: LAPACK, or conjugate gradients with what the graph keeps to precondition them."""
+        """L̄⁺B by LAPACK, or by conjugate gradients with a preconditioner that the graph keeps."""
         laplacian, solving, seed = self.laplacian, problem.solving, problem.seed
         if solving.is_dense(problem.size):
             with self.recorder.stage("propagating"):
@@ -508,8 +500,7 @@ def direct(A: Map, B: Floats, tol: float, ill: float) -> tuple[Floats, Convergen
             X = factored.solve(B)
             size = np.maximum(np.linalg.norm(B, axis=0), 1e-300)
             residuals = np.linalg.norm(B - whole @ X, axis=0) / size
-            # A direct solve has no tolerance to miss; what it left is reported as it is.
-            worst = max(tol, float(residuals.max()))
+            worst = max(tol, float(residuals.max()))  # a direct solver misses no tolerance
             return X, Convergence("LAPACK", "direct", 0, residuals, worst)
     return None
 
@@ -523,10 +514,6 @@ def over(X: Array, root: Array) -> Array:
     return np.divide(X, by, out=np.zeros(X.shape), where=by > 0)
 
 
-def where(X: Array, kept: Array) -> Array:
-    """Rows where `kept` (n,) is above 0, others 0."""
-    return np.where((kept if X.ndim == 1 else kept[:, None]) > 0, X, 0.0)
-
-
-def _share(w: Array, E: Array, kept: Array) -> Array:
-    return np.where(kept, w * E**2, 0.0)
+def where(X: Array, mask: Array) -> Array:
+    """Rows where `mask` (n,) is above 0, others 0."""
+    return np.where((mask if X.ndim == 1 else mask[:, None]) > 0, X, 0.0)

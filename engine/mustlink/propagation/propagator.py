@@ -15,13 +15,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import (
-    TOGETHER,
-    Cost,
-    DiskCost,
-    Size,
-    propagation,
-)
+from mustlink.context.method_cost import TOGETHER, Cost, DiskCost, Size, propagation
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.core.labels import as_labels, class_labels, encoded, labels_of_nodes, named
@@ -37,7 +31,7 @@ from mustlink.graph.forms import on_both_sides
 from mustlink.graph.several import several
 from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.operators.laplacian import Block
-from mustlink.propagation.answers import class_shares, conclude
+from mustlink.propagation.answers import conclude
 from mustlink.propagation.held_out import (
     AnswerCalibration,
     Best,
@@ -88,23 +82,26 @@ class Propagator(ClassifierMixin, GraphEstimator):
     _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
     _halved: ClassVar[str] = "the graph is held"
     # without annotations, they are no parameters
-    _calibrated = cast("tuple[Any, AnswerCalibration] | None", None)  # with labels that it is of
+    _calibrated = cast("tuple[Any, AnswerCalibration] | None", None)  # with the labels it is of
     _given_prior = cast("GivenPrior | None", None)
 
     @abstractmethod
     def _solve(self, problem: PropagationProblem) -> Solution:
         """The method."""
 
+    @property
     def _are_masses(self) -> bool:
         """Whether the values are >= 0 and may be rescaled class by class."""
         return True
 
+    @property
     def _scales_classes(self) -> bool:
         """Whether `class_mass` makes sense."""
-        return self._are_masses()
+        return self._are_masses
 
+    @property
     def _minimises(self) -> bool:
-        """Whether the values are a least of something that a prior can be added to."""
+        """Whether the values minimise an energy, to which a prior can be added."""
         return True
 
     def _check_parameters(self) -> None:
@@ -158,7 +155,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         and "auto" stands for what it does on points. Raises InputError.
         """
         self._check()
-        check_prior(type(self).__name__, self._minimises(), prior, belief)
+        check_prior(type(self).__name__, self._minimises, prior, belief)
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
@@ -206,20 +203,18 @@ class Propagator(ClassifierMixin, GraphEstimator):
         labels, names = class_labels(y)
         if isinstance(prior, str) and prior == "same":
             prior, belief = self._same_prior(labels, names, belief)
-        check_prior(type(self).__name__, self._minimises(), prior, belief)
+        check_prior(type(self).__name__, self._minimises, prior, belief)
         recorder = recorded(observer)
         points = as_points(self._points) if self._needs_points else None
-        if isinstance(self.graph_, DiskGraph):
-            with self._running(recorder):
+        with self._running(recorder):
+            if isinstance(self.graph_, DiskGraph):
                 self._check_home(DISK)
                 self._fit_on_disk(self.graph_, labels, recorder, prior, belief)
-            self._known_as(labels, names, prior, belief)
-            return self
-        with self._running(recorder):
-            cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
-            held = 0 if points is None else points.nbytes
-            work = self._view(self.graph_, recorder, held, self._row_weights, cost)
-            self._fit_in_memory(work, points, labels, self._used_seed, prior, belief)
+            else:
+                cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
+                held = bytes_of(points)
+                work = self._view(self.graph_, recorder, held, self._row_weights, cost)
+                self._fit_in_memory(work, points, labels, self._used_seed, prior, belief)
         self._known_as(labels, names, prior, belief)
         return self
 
@@ -256,20 +251,17 @@ class Propagator(ClassifierMixin, GraphEstimator):
         labels = as_labels(on_both_sides(labels, graph), graph.n_rows, "y")
         merged = graph.rows is not None or graph.weights is not None
         weights = work.weight_of_rows if merged else None
-        told = LabelSet.of(labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief)
-        part = ReachedPart.of(work, told, points if self._needs_points else None)
-        at_once = self._columns_at_once(work, told)
-        how: Any = {"edges_given": points is None, "together": at_once, "last": last}
-        self._fit_at(part, told, seed, **how)
-
-    def _columns_at_once(self, work: Workspace, told: LabelSet) -> int:
-        """Columns that are solved at a time: fewer where memory is short, for the same answer."""
-        W, cost = work.graph.affinity, self._cost(told.classes.size, told.prior)
-        size = Size(work.graph.n_nodes, W.nnz, W.dtype.itemsize)
-        found = cost.within(size, work.room, single=work.single).together or TOGETHER
-        if found < min(TOGETHER, cost.columns):
-            work.recorder.note(f"memory: {found} classes are solved at a time")
-        return found
+        known = LabelSet.of(
+            labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief
+        )
+        part = ReachedPart.of(work, known, points if self._needs_points else None)
+        cost, W = self._cost(known.classes.size, known.prior), graph.affinity
+        size = Size(graph.n_nodes, W.nnz, W.dtype.itemsize)
+        together = cost.within(size, work.room, single=work.single).together or TOGETHER
+        if together < min(TOGETHER, cost.columns):  # for the same answer
+            work.recorder.note(f"memory: {together} classes are solved at a time")
+        how: Any = {"edges_given": points is None, "together": together, "last": last}
+        self._fit_at(part, known, seed, **how)
 
     def _fit_on_disk(
         self, graph: DiskGraph, labels: Ints, recorder: Recorder, prior: Any, belief: Any
@@ -284,15 +276,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
             rows = graph.rows[: graph.n_rows]
         elif graph.copies is not None:
             weights = np.asarray(graph.copies[:n])
-        told = LabelSet.of(labels, n, rows, weights, recorder, prior, belief)
-        k = told.classes.size
+        known = LabelSet.of(labels, n, rows, weights, recorder, prior, belief)
+        k = known.classes.size
         cost = DiskCost.of_labels(n, graph.n_entries, k)
-        self._fit_at(self._disk_work(graph, k, cost, recorder), told, self._used_seed)
+        self._fit_at(self._disk_work(graph, k, cost, recorder), known, self._used_seed)
 
     def _fit_at(
         self,
         work: Any,
-        told: LabelSet,
+        known: LabelSet,
         seed: int,
         *,
         edges_given: bool = True,
@@ -301,20 +293,20 @@ class Propagator(ClassifierMixin, GraphEstimator):
     ) -> bool:
         """Set what `fit` sets, of a `Work`, in memory of the part that is reached.
 
-        False on ranks that do not have the answer.
+        False on ranks that do not have the result.
         """
-        network = edges_given and told.prior is None and work.look.is_network
-        found = spread(self, work, told, seed, network=network, together=together)
+        network = edges_given and known.prior is None and work.look.is_network
+        found = spread(self, work, known, seed, network=network, together=together)
         P, graph = work.from_working_order(found.distributions), work.graph
         if P is None:
             return False
-        self.classes_: Any = told.classes
+        self.classes_: Any = known.classes
         self._scores: Any = None
         if work.home == MEMORY:
             self._scores = found.solution.scores, graph.spread(work.laplacian.positions)
         if work.home != RANKS:
             self.graph_: Any = graph
-        conclude(self, found, P, told, last=last)
+        conclude(self, found, P, known, last=last)
         return True
 
     def _in_memory_only(self) -> dict[str, bool]:
@@ -331,7 +323,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
         as_integer(self.max_iter, "max_iter", 1)
-        if not self._scales_classes() and self.class_mass is not False:
+        if not self._scales_classes and self.class_mass is not False:
             raise InputError(
                 f"class_mass: the values of {type(self).__name__} have either sign, they are no "
                 "masses; leave it out"
@@ -340,26 +332,16 @@ class Propagator(ClassifierMixin, GraphEstimator):
             raise InputError(f'refine: {self.refine!r} given; give True, False or "auto"')
         self._check_parameters()
 
-    def _shares(self, problem: PropagationProblem) -> NDArray[np.float64] | None:
-        """Shares (K,) that the masses of the classes are scaled to, None: they are not."""
-        return class_shares(self.class_mass, problem.class_counts)
-
-    def _told_masses(self, shares: NDArray[np.float64] | None) -> Any:
-        """What the report says of the shares (K,) of the classes."""
-        if isinstance(self.class_mass, str):
-            return self.class_mass
-        return False if shares is None else [round(float(q), 6) for q in shares]
-
     def _remedy(self) -> str:
-        """What to try where answers are doubtful, in Python and in the shell; not what was done."""
+        """What to try where results are doubtful, in Python and in the shell; not what was done."""
         found = []
-        if self._scales_classes() and isinstance(self.class_mass, bool):
+        if self._scales_classes and isinstance(self.class_mass, bool):
             found.append('class_mass="equal" (--class-shares equal)')
         if type(self).__name__ != "GFHF" or self.class_mass is False:
             found.append("GFHF(class_mass=True) (-m gfhf --class-mass)")
         return f"try {' or '.join(found)}" if found else "label more nodes of the rare classes"
 
-    # --- what can be asked of a fit
+    # --- predictions and new points
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
@@ -375,7 +357,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
         p(x) = Σ_j w_j p_j / Σ_j w_j over the `n_neighbors` nearest fitted points, w_j =
         exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
-        an answer do not count; where there is no other, p is 0. Cost O(q n d).
+        a class do not count; where there is no other, p is 0. Cost O(q n d).
         """
         check_is_fitted(self)
         return _shares(self._new_points(X, self.classes_.size).mean(self.label_distributions_))
@@ -419,8 +401,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         recorder, had = recorded(observer), before(self)
         with self._running(recorder):
             n = self._grown(X, recorder).graph.n_rows
-        given = labels_of_all(had.given_labels_, y, n - len(had.labels_))
-        return self.refit(given, observer=recorder)
+        return self.refit(
+            labels_of_all(had.given_labels_, y, n - len(had.labels_)), observer=recorder
+        )
 
     def _known_as(
         self,
@@ -429,7 +412,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         prior: Any = None,
         belief: Any = None,
     ) -> None:
-        """Remember what was given: labels (n,), numbers; of classes with names these come back."""
+        """Store the input: labels (n,) as numbers, the names of their classes, the prior."""
         classes = np.unique(given[given >= 0])
         classes = classes if names is None else names[classes]
         self._given_prior = GivenPrior.of(prior, belief, classes)
@@ -444,22 +427,22 @@ class Propagator(ClassifierMixin, GraphEstimator):
         """`labels_` under scikit-learn's name."""
         return self.labels_
 
-    # --- how sure it is
+    # --- calibration
 
     @property
     def membership_(self) -> Any:
-        """Chance of every class for every node (n, K): the largest of a row is that of the answer.
+        """Calibrated probability of every class for every node (n, K).
 
-        `label_distributions_` moved as `calibration_` says: rows sum to 1, `labels_` has the
-        largest, 0 where `labels_` is -1. Where nothing could be held out they are as they were.
+        `label_distributions_` moved by `calibration_`: rows sum to 1, `labels_` is the largest,
+        rows are 0 where `labels_` is -1. Where no labels could be held out they are unchanged.
         """
         return self.calibration_.moved(self.label_distributions_, self.confidence_)
 
     @property
     def calibration_(self) -> AnswerCalibration:
-        """How margins (`confidence_`) become chances: by labels held out of five further fits.
+        """How margins (`confidence_`) become probabilities: by labels held out of five fits.
 
-        From 15 labels and 3 a class on. Made once for a fit, when it is first asked for. Fits on
+        From 15 labels and 3 a class on. Computed once for a fit, at the first access. Fits on
         disk are not calibrated: `n_labels` is 0.
         """
         check_is_fitted(self)
@@ -471,21 +454,19 @@ class Propagator(ClassifierMixin, GraphEstimator):
     def calibrate(
         self, observer: Any = None, known: AnswerCalibration | None = None
     ) -> AnswerCalibration:
-        """`calibration_`, made now; an observer sees its stage.
+        """Compute `calibration_` now, with progress to an observer.
 
-        Or the one that is `known`, of a fit before a few more answers: without further fits.
+        Or take the calibration `known` of a fit with a few labels less: without further fits.
         """
         check_is_fitted(self)
-        if known is not None:
-            self._calibrated = self.labels_, known
-            return known
-        folds = self._held_out(recorded(Unheard() if observer is None else observer))
-        found = calibrated_answers(folds, self.labels_) if folds else AnswerCalibration()
-        self._calibrated = self.labels_, found
-        return found
+        if known is None:
+            folds = self._held_out(recorded(Unheard() if observer is None else observer))
+            known = calibrated_answers(folds, self.labels_) if folds else AnswerCalibration()
+        self._calibrated = self.labels_, known
+        return known
 
     def _held_out(self, recorder: Recorder) -> list[HeldOutAnswers]:
-        """What fits without a fold of the labels answer of it; none where labels are few."""
+        """Results of fits without a fold of the labels, on that fold; none where labels are few."""
         graph = self.graph_
         if not isinstance(graph, Graph):
             return []
@@ -510,22 +491,17 @@ class Propagator(ClassifierMixin, GraphEstimator):
                     break
                 hidden = np.zeros(graph.n_nodes, dtype=np.bool_)
                 hidden[fold] = True
+                twin: Any = clone(self)  # on the same graph
+                for name in ("graph_", "_points", "_row_weights", "_used_seed"):
+                    if name in vars(self):
+                        setattr(twin, name, getattr(self, name))
+                twin._given_prior = prior
                 with suppress(InputError):  # a class may be left without a label
                     quiet = Recorder(Unheard(), recorder.deadline)
-                    twin = self._twin()
-                    twin._given_prior = prior
                     twin.refit(np.where(hidden[rows], -1, labels), observer=quiet)
                     found.append(_held(twin, graph.first_rows[fold], nodes[fold], names))
                 advance((number + 1) / len(folds))
         return found
-
-    def _twin(self) -> Any:
-        """The same parameters and graph, with no answers."""
-        twin: Any = clone(self)
-        for name in ("graph_", "_points", "_row_weights", "_used_seed"):
-            if name in vars(self):
-                setattr(twin, name, getattr(self, name))
-        return twin
 
 
 def fit_at(
@@ -542,26 +518,27 @@ def fit_at(
     """
     estimator._check_home(RANKS)
     labels = as_labels(y, work.n_nodes, "y")
-    told = LabelSet.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
-    return estimator if estimator._fit_at(work, told, estimator._seed()) else None
+    known = LabelSet.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
+    return estimator if estimator._fit_at(work, known, estimator._seed()) else None
 
 
 def _shares(mean: Block) -> Block:
     return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
 
-def _held(twin: Any, rows: Ints, told: Ints, names: NDArray[Any] | None) -> HeldOutAnswers:
-    """What was answered of some rows whose class is known; of those answered at all."""
+def _held(twin: Any, rows: Ints, known: Ints, names: NDArray[Any] | None) -> HeldOutAnswers:
+    """Results for rows whose class is `known`, without those of class -1."""
     there = twin.labels_[rows] >= 0
     answer = twin.labels_[rows[there]]
-    right = answer == told[there]
     return HeldOutAnswers(
-        twin.confidence_[rows[there]], answer if names is None else names[answer], right
+        twin.confidence_[rows[there]],
+        answer if names is None else names[answer],
+        answer == known[there],
     )
 
 
 def call_classes(estimator: Any, names: Mapping[int, str]) -> None:
-    """Give the classes of a fitted propagator, which are numbers, names: as if labels had them."""
+    """Give the classes of a fitted propagator, which are numbers, the names that labels had."""
     called = np.array([names.get(at, "") for at in range(int(estimator.classes_.max()) + 1)])
     made, prior = estimator._calibrated, estimator._given_prior
     estimator._known_as(estimator.given_labels_, called)

@@ -26,8 +26,7 @@ class TikReg(Propagator):
 
     gamma: float = 0.001
 
-    def _are_masses(self) -> bool:
-        return False
+    _are_masses = False
 
     def _check_parameters(self) -> None:
         check_positive(self.gamma, "gamma")

@@ -1,4 +1,4 @@
-"""A picture or volume as cells, as smaller ones, and as its pixels; what these look like."""
+"""A picture or volume as cells, smaller cells, and pixels, with colours and contrasts of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from itertools import count
 from math import log, prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,16 +33,16 @@ from mustlink.kernels.region_merging import neighbours_among
 Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-_CELLS = 50_000  # that a picture is first cut at; the boundary is then found among its pixels
+_CELLS = 50_000  # of the first level at most
 _SPLIT = {2: 5}  # parts of a cell's side at the next level at most; in volumes 2
-_ALIKE = 8  # cells that look most alike, with which one is joined
+_ALIKE = 8  # most similar cells that a cell is joined with
 
 
 @dataclass(frozen=True, eq=False)
 class PyramidLevel:
-    """Mean colours (…, c) of cells of `units` pixels along the axes, `length` where these are 1.
+    """Mean colours (…, c) of cells of `units` pixels along the axes, `length` in isotropic pixels.
 
-    `spacing` is how far cells are apart, the least 1; `sigma` the usual difference of neighbours.
+    `spacing` is the distance of cells, the least 1; `sigma` the usual difference of neighbours.
     """
 
     colours: Floats
@@ -57,15 +57,15 @@ class PyramidLevel:
         return self.colours.shape[:-1]
 
     def per(self, finer: PyramidLevel) -> Units:
-        """How many of the cells of a finer level one of these has along the axes."""
+        """Cells of a finer level in one of these, along the axes."""
         return tuple(a // b for a, b in zip(self.units, finer.units, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
-    """Levels from cells to pixels; the views of the cells, their grid, and one that reaches far.
+class PicturePyramid:
+    """Levels from cells to pixels; the views of the cells, and two graphs of them.
 
-    `alike` also joins cells that look alike, wherever they are.
+    `grid` joins neighbours, `alike` also similar cells anywhere.
     """
 
     levels: list[PyramidLevel]
@@ -74,10 +74,9 @@ class Picture:
     alike: sp.csr_matrix
 
     @classmethod
-    def of(cls, image: NDArray[Any], shape: tuple[int, ...], spacing: tuple[float, ...]) -> Picture:
+    def of(cls, image: NDArray[Any], shape: tuple[int, ...], spacing: tuple[float, ...]) -> Self:
         """Of an image of this shape, or with channels along one more axis; raises InputError."""
-        axis = None if image.shape == shape else -1
-        colours, _ = picture_colours(image, "lab", axis)
+        colours, _ = picture_colours(image, "lab", None if image.shape == shape else -1)
         levels = []
         for length, units in _units(shape, spacing):
             cells = means(colours, units)
@@ -95,8 +94,8 @@ class Picture:
 def _units(shape: tuple[int, ...], spacing: tuple[float, ...]) -> list[tuple[int, Units]]:
     """Lengths of cells from the first level to pixels, and their pixels along the axes.
 
-    The first are the smallest of which there are not too many. Along axes whose pixels are far
-    apart cells have fewer pixels, so that they are nearly cubes.
+    The first are the smallest that are not too many. Along axes with a large spacing cells have
+    fewer pixels, so that they are nearly cubes.
     """
     for length in count(1):
         lengths = _halved(length, len(shape))
@@ -118,7 +117,7 @@ def _halved(length: int, axes: int) -> list[int]:
 
 
 def _nearest(length: int, spacing: float, lengths: list[int]) -> int:
-    """The one of the lengths nearest to as many pixels `spacing` apart."""
+    """The one of the lengths that is nearest in pixels `spacing` apart."""
     return min(lengths, key=lambda one: abs(log(one * spacing / length)))
 
 
@@ -143,17 +142,17 @@ def grid_among(
     return sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1,) * 2)
 
 
-# --- What pixels look like, and what every label's strokes say of those that look alike
+# --- Views of pixels, and the likelihood of every label by its strokes
 
 
 _BLUR = 2.0  # pixels: standard deviation of the local mean
 _CONTRASTS = (1.5, 4.0)  # pixels: of the windows of the local contrast
-_CONTRAST = 8.0  # what a factor e of contrast counts, in units of lightness 0 to 100
+_CONTRAST = 8.0  # weight of a factor e of contrast, in units of lightness 0 to 100
 _SAMPLE = 1500  # pixels that a mixture is fitted to
-_VARIANCE = 1.0  # least variance of a component: colours are not known better
+_VARIANCE = 1.0  # least variance of a component: the precision of colours
 _STEPS, _STALL = 30, 1e-2
 _LEAST_PIXELS = 20  # pixels for each component
-_SURE = 15.0  # log-odds beyond which one view is not believed
+_SURE = 15.0  # log-odds of one view at most
 _SHARE = 0.4  # of the sum of three views' log-odds, which are not independent
 
 
@@ -161,8 +160,8 @@ _SHARE = 0.4  # of the sum of three views' log-odds, which are not independent
 class Looks:
     """Three views of every pixel: its colour; that and the local mean; local mean and contrast.
 
-    `colours` (…, c) in [0, 1]; `mean` and `contrast` (…, d), from 0 to 100, may be known on a
-    coarser grid, of which a cell has `units` pixels along the axes.
+    `colours` (…, c) in [0, 1]; `mean` and `contrast` (…, d), from 0 to 100, may be on a coarser
+    grid with cells of `units` pixels along the axes.
     """
 
     colours: Floats
@@ -172,20 +171,16 @@ class Looks:
 
     @classmethod
     def of(cls, colours: Floats, spacing: tuple[float, ...]) -> Looks:
-        """Views of a picture or volume (…, c) of which pixels are `spacing` apart."""
-        seen = 100.0 * colours
-        light, found = seen[..., 0], []
+        """Views of a picture or volume (…, c) with pixels `spacing` apart."""
+        percent = 100.0 * colours
+        light, contrasts = percent[..., 0], []
         for width in _CONTRASTS:
             widths = [width / apart for apart in spacing]
             mean = ndimage.gaussian_filter(light, widths)
             square = ndimage.gaussian_filter(light**2, widths) - mean**2
-            found.append(_CONTRAST * np.log1p(np.sqrt(np.maximum(square, 0.0))))
-        mean = ndimage.gaussian_filter(seen, [*(_BLUR / apart for apart in spacing), 0])
-        return cls(colours, mean, np.stack(found, axis=-1), (1,) * len(spacing))
-
-    def finer(self, colours: Floats, units: Units) -> Looks:
-        """The same for the pixels of which these are averages."""
-        return Looks(colours, self.mean, self.contrast, units)
+            contrasts.append(_CONTRAST * np.log1p(np.sqrt(np.maximum(square, 0.0))))
+        mean = ndimage.gaussian_filter(percent, [*(_BLUR / apart for apart in spacing), 0])
+        return cls(colours, mean, np.stack(contrasts, axis=-1), (1,) * len(spacing))
 
     def at(self, where: Mask) -> list[Floats]:
         """The views (q, d) of the pixels of a mask (…)."""
@@ -214,7 +209,7 @@ class Appearance:
         return cls(found)
 
     def scores(self, looks: Looks, where: Mask) -> Floats:
-        """Log-likelihoods of the labels (q, K) at the pixels of a mask, up to one of the pixel."""
+        """Log-likelihoods of the labels (q, K) at a mask's pixels, up to a constant a pixel."""
         total = 0.0
         for view, *mixtures in zip(looks.at(where), *self.mixtures, strict=True):
             found = np.column_stack([log_density(m, view) for m in mixtures])
@@ -225,7 +220,7 @@ class Appearance:
 def log_density(mixture: GaussianMixture, X: Floats) -> Floats:
     """Log-density (n,) of rows of X, as `score_samples`, which takes three times as long.
 
-    Components and coordinates are rows here: sums over few columns are what takes the time there.
+    Components and coordinates are rows here: sums over few columns are slow.
     """
     found, rows = np.empty((len(mixture.weights_), len(X))), np.ascontiguousarray(X.T)
     for j, root in enumerate(mixture.precisions_cholesky_):
@@ -239,13 +234,13 @@ def log_density(mixture: GaussianMixture, X: Floats) -> Floats:
 
 
 def _sample(where: Mask, seed: int) -> Mask:
-    """At most so many of the pixels."""
+    """At most 1,500 pixels of a mask, by chance."""
     inside = np.flatnonzero(where)
     if inside.size <= _SAMPLE:
         return where
-    found = np.zeros(where.size, dtype=bool)
-    found[np.random.default_rng(seed).choice(inside, _SAMPLE, replace=False)] = True
-    return found.reshape(where.shape)
+    some = np.zeros(where.size, dtype=bool)
+    some[np.random.default_rng(seed).choice(inside, _SAMPLE, replace=False)] = True
+    return some.reshape(where.shape)
 
 
 def _fitted(X: Floats, n: int, seed: int) -> GaussianMixture:

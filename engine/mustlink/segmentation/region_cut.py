@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any, Self
@@ -23,8 +24,8 @@ from mustlink.kernels.threads import threads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_CELLS = 200_000  # that a larger picture is cut at; the boundary is then found among its pixels
-_DOUBT = 0.1  # log-odds: K between as much less and more is told beside K
+_CELLS = 200_000  # of a larger picture, which is cut in cells first
+_UNSURE = 0.1  # log-odds: the report has K for as much less and more
 _SLOPE = 0.2  # of colours in [0, 1] a pixel: steeper boundaries are equally good
 
 
@@ -56,19 +57,19 @@ class RegionCut(PlainParameters, BaseEstimator):
         Integers are divided by their type's range. Where a picture has fewer small regions than
         `n_clusters`, they are all there is, with a warning. Raises InputError.
         """
-        wanted = None if _is_auto(self.n_clusters) else as_integer(self.n_clusters, "n_clusters", 1)
-        seed = int(as_random_state(self.random_state).integers(2**31))
-        recorder = recorded(observer)
+        wanted = None
+        if not (isinstance(self.n_clusters, str) and self.n_clusters == "auto"):
+            wanted = as_integer(self.n_clusters, "n_clusters", 1)
         with threads(self.n_jobs):
-            self._fit(image, wanted, seed, recorder)
+            self._fit(image, wanted, recorded(observer))
         return self
 
     def fit_predict(self, image: Any, y: Any = None) -> Ints:
         """`fit`, and its `labels_` (h, w)."""
-        found: Ints = self.fit(image).labels_
-        return found
+        return self.fit(image).labels_
 
-    def _fit(self, image: Any, wanted: int | None, seed: int, recorder: Recorder) -> None:
+    def _fit(self, image: Any, wanted: int | None, recorder: Recorder) -> None:
+        seed = int(as_random_state(self.random_state).integers(2**31))
         with recorder.stage("edges"):
             pixels, _ = picture_colours(image, "lab")
             unit = max(1, ceil(sqrt(pixels[..., 0].size / _CELLS)))
@@ -80,9 +81,9 @@ class RegionCut(PlainParameters, BaseEstimator):
             merging = Merging.of(regions, n, edges, hues, textures)
         k, reason = merging.count(), "the next two parts are likelier different than the same"
         if wanted is None:
-            few, many = merging.count(_DOUBT), merging.count(-_DOUBT)
+            few, many = merging.count(_UNSURE), merging.count(-_UNSURE)
             if few < many:
-                reason += f"; {few} to {many} with a little more or less doubt"
+                reason += f"; {few} to {many} with slightly other odds"
             if k == 1:
                 recorder.warn(
                     "n_clusters: the picture looks like one part; to cut it all the same give a "
@@ -111,14 +112,10 @@ class RegionCut(PlainParameters, BaseEstimator):
         )
 
 
-def _is_auto(n_clusters: Any) -> bool:
-    return isinstance(n_clusters, str) and n_clusters == "auto"
-
-
 def _in_pixels(labels: Ints, pixels: Floats, unit: int) -> Ints:
-    """Labels (h, w) of pixels from those of cells: boundaries move to the steepest pixels beside.
+    """Labels (h, w) of pixels from those of cells: boundaries move to the steepest pixels nearby.
 
-    What is kept of a cell is so much that parts stay connected.
+    So much of a cell keeps its label that parts stay connected.
     """
     found = spread(labels, (unit, unit), pixels.shape[:2])
     width = (unit - 1) // 2
@@ -129,13 +126,13 @@ def _in_pixels(labels: Ints, pixels: Floats, unit: int) -> Ints:
     return np.asarray(flood(heights(slopes), unsure), dtype=np.int64)
 
 
-# --- A picture in words: every pixel has one of a few colours and one of a few textures
+# --- Words: every pixel has one of a few colours and one of a few textures
 
 
 N_COLOURS, N_TEXTURES = 32, 24
-_SAMPLE = 4000  # pixels that words are chosen from
-_GRAIN = 0.7  # pixels: what colours are blurred by
-_WIDTHS = (1.0, 2.0)  # pixels: of the filters that tell textures
+_SAMPLE = 4000  # pixels for the choice of words
+_GRAIN = 0.7  # pixels: blur of colours
+_WIDTHS = (1.0, 2.0)  # pixels: of the filters of textures
 _ORDERS = ((0, 1), (1, 0), (0, 2), (2, 0), (1, 1))  # of their derivatives, down and right
 _FAINT = 0.03  # of the range of lightness: weaker textures count in proportion, stronger by log
 
@@ -149,8 +146,8 @@ def colour_words(colours: Floats, seed: int) -> Ints:
 def texture_words(light: Floats, seed: int) -> Ints:
     """The nearest of 24 usual textures of a lightness (h, w) in [0, 1], (h, w) from 0.
 
-    A texture is told by derivatives of Gaussians, of length r as log(1 + r/0.03) (Martin, Fowlkes
-    & Malik 2004 §2.2).
+    A texture is a vector of responses to derivatives of Gaussians, its length r replaced by
+    log(1 + r/0.03) (Martin, Fowlkes & Malik 2004 §2.2).
     """
     answers = np.stack(
         [
@@ -233,7 +230,7 @@ class Merging:
         return cls(*merged(colours, grains, lengths, strengths, np.array(_WEIGHTS)))
 
     def count(self, odds: float = 0.0) -> int:
-        """Regions left when pairs are first met that are likelier different than `odds` says."""
+        """Regions left when the next pair has larger log-odds to be different."""
         beyond = np.flatnonzero(self.odds > odds)
         joined = beyond[0] if beyond.size else self.odds.size
         return int(self.odds.size + 1 - joined)
@@ -282,11 +279,7 @@ def jump(colours: Floats, width: float) -> Floats:
     The root of the first eigenvalue of Σ_c g_c g_cᵀ, g_c the gradient of a channel blurred by a
     Gaussian (Di Zenzo 1986).
     """
-    tensor = np.zeros((3, *colours.shape[:2]))
-    for plane in np.moveaxis(colours, -1, 0):
-        blurred = ndimage.gaussian_filter(plane, width, mode="nearest", truncate=3.0)
-        _add_slopes(blurred, tensor)
-    return width * _steepest(tensor)
+    return _steepest((_blurred(plane, width) for plane in np.moveaxis(colours, -1, 0)), width)
 
 
 def histogram_jump(words: Ints, k: int, width: float) -> Floats:
@@ -297,27 +290,20 @@ def histogram_jump(words: Ints, k: int, width: float) -> Floats:
     where these are near to one another. All directions cost what one does, unlike half discs
     (Martin, Fowlkes & Malik 2004).
     """
-    tensor = np.zeros((3, *words.shape))
-    for word in range(k):
-        here = (words == word).astype(np.float64)
-        if here.any():
-            share = ndimage.gaussian_filter(here, width, mode="nearest", truncate=3.0)
-            _add_slopes(np.sqrt(share), tensor)
-    return width * _steepest(tensor)
+    here = ((words == word) * 1.0 for word in range(k))
+    return _steepest((np.sqrt(_blurred(one, width)) for one in here if one.any()), width)
 
 
-def _add_slopes(plane: Floats, tensor: Floats) -> None:
-    """Add g gᵀ of the gradient by central differences, as (yy, xy, xx); 0 across the frame."""
-    down, right = np.zeros_like(plane), np.zeros_like(plane)
-    down[1:-1] = 0.5 * (plane[2:] - plane[:-2])
-    right[:, 1:-1] = 0.5 * (plane[:, 2:] - plane[:, :-2])
-    tensor[0] += down * down
-    tensor[1] += down * right
-    tensor[2] += right * right
+def _blurred(plane: Floats, width: float) -> Floats:
+    return ndimage.gaussian_filter(plane, width, mode="nearest", truncate=3.0)
 
 
-def _steepest(tensor: Floats) -> Floats:
-    """Root of the larger eigenvalue of [[yy, xy], [xy, xx]]."""
-    yy, xy, xx = tensor
-    found: Floats = np.sqrt(0.5 * (yy + xx) + np.sqrt(0.25 * (yy - xx) ** 2 + xy**2))
-    return found
+def _steepest(planes: Iterable[Floats], width: float) -> Floats:
+    """Root of the first eigenvalue of Σ_c g_c g_cᵀ, times the width; 0 across the frame."""
+    yy, xy, xx = 0.0, 0.0, 0.0
+    for plane in planes:
+        down, right = np.zeros_like(plane), np.zeros_like(plane)
+        down[1:-1] = 0.5 * (plane[2:] - plane[:-2])
+        right[:, 1:-1] = 0.5 * (plane[:, 2:] - plane[:, :-2])
+        yy, xy, xx = yy + down * down, xy + down * right, xx + right * right
+    return width * np.sqrt(0.5 * (yy + xx) + np.sqrt(0.25 * (yy - xx) ** 2 + xy**2))

@@ -1,4 +1,4 @@
-"""Pictures and volumes cut along a few strokes: what is painted, and what looks alike by it."""
+"""Pictures and volumes cut along a few strokes, by colours and by similar pixels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mustlink.graph.image import (
     spread,
 )
 from mustlink.kernels.threads import threads
-from mustlink.segmentation.levels import Appearance, Picture, grid_among
+from mustlink.segmentation.levels import Appearance, Looks, PicturePyramid, grid_among
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -44,18 +44,18 @@ class StrokeCut(PlainParameters, BaseEstimator):
     """Label every pixel by a few strokes: min γ Σ_{i<j} w_ij |f_i − f_j| − Σ_i Σ_c f_ic log p_ic.
 
     w joins the eight neighbours of a pixel, 18 of a voxel, and falls with the difference of their
-    colours in CIE Lab; p_ic is what Gaussian mixtures of the colours, local means and contrasts of
-    label c say of pixel i, how likely a walk over pixels that look alike meets c first, and, where
-    islands are not kept, how near c is on ways where colours change little. The mixtures are fitted
-    to the strokes, then three times to the cut itself, each of which is solved by reweighted least
-    squares with the strokes held. Of more than 50,000 pixels or voxels cells are cut first, then
-    smaller ones along the boundary.
+    colours in CIE Lab; p_ic is the product of the likelihood of pixel i by Gaussian mixtures of the
+    colours, local means and contrasts of label c, the chance that a walk over similar pixels meets
+    c first, and, where islands do not stay, the nearness of c on paths with small changes of
+    colour. The mixtures are fitted to the strokes, then three times to the cut itself, each of
+    which is solved by reweighted least squares with the strokes held. Of more than 50,000 pixels or
+    voxels cells are cut first, then smaller ones along the boundary.
 
     * `n_components`: of a mixture at most.
-    * `smoothness` γ: what boundaries cost beside colours; "auto" is 15 for pictures and 1.5 for
+    * `smoothness` γ: weight of boundaries beside colours; "auto" is 15 for pictures and 1.5 for
       volumes, whose parts are fewer cells wide and have more neighbours.
-    * `islands`: whether a piece of the cut that no stroke of its label touches stays, or joins what
-      is round it, unless it is of the label that has most of the frame; "auto": it stays in
+    * `islands`: whether a piece of the cut without a stroke of its label stays. Otherwise it gets
+      the label around it, unless it has the label of most of the frame. "auto": it stays in
       volumes, where nobody paints every piece.
 
     After `fit`: `classes_` (K,), `labels_` (h, w), `label_distributions_` (h, w, K), `ground_`, the
@@ -80,10 +80,10 @@ class StrokeCut(PlainParameters, BaseEstimator):
     ) -> Self:
         """Cut an image (h, w) or (h, w, c) by `strokes` (h, w), -1 where nothing is painted.
 
-        A volume (d, h, w) or (d, h, w, c) likewise by strokes (d, h, w): what has one axis more
-        than the strokes has channels along the last. `spacing` is the size of a pixel along every
-        axis, such as (3, 1, 1) where slices are far apart. Integers are divided by their type's
-        range, of a picture's four channels the last is ignored. Raises InputError.
+        A volume (d, h, w) or (d, h, w, c) likewise by strokes (d, h, w): an image with one axis
+        more than the strokes has channels along the last. `spacing` is the size of a pixel along
+        every axis, such as (3, 1, 1) where slices are far apart. Integers are divided by their
+        type's range, of a picture's four channels the last is ignored. Raises InputError.
         """
         recorder = recorded(observer)
         self._check()
@@ -101,7 +101,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
             raw = raw.reshape(*(shape[axis] for axis in kept), *raw.shape[len(shape) :])
             apart = pixel_spacing([apart[axis] for axis in kept], len(kept))
             self._shape = shape
-            self._picture = Picture.of(raw, raw.shape[: len(kept)], apart)
+            self._picture = PicturePyramid.of(raw, raw.shape[: len(kept)], apart)
         with threads(self.n_jobs):
             self._run(painted, None, recorder)
         return self
@@ -110,7 +110,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
     def refit(self, strokes: Any, observer: Observer | Recorder | None = None) -> Self:
         """Cut the same picture by other strokes, as `fit` does: 0.7 to 1 s for 10⁶ pixels.
 
-        What is known of the picture is kept, and the solver starts from the cut before.
+        Cells and views of the picture are kept, and the solver starts from the cut before.
         """
         self._check()
         recorder = recorded(observer)
@@ -121,17 +121,16 @@ class StrokeCut(PlainParameters, BaseEstimator):
 
     def fit_predict(self, image: Any, strokes: Any) -> NDArray[Any]:
         """`fit`, and its `labels_` (h, w)."""
-        found: NDArray[Any] = self.fit(image, strokes).labels_
-        return found
+        return self.fit(image, strokes).labels_
 
     @property
     def label_distributions_(self) -> Floats:
-        """Shares of the labels in every pixel, (h, w, K); made when asked for, 8 bytes for each."""
+        """Shares of the labels in every pixel, (h, w, K), of 8 bytes; computed at every access."""
         return self._found.distributions().reshape(*self._shape, -1)
 
     @property
     def _smoothness(self) -> float:
-        """What boundaries cost."""
+        """Weight of boundaries."""
         if self.smoothness != "auto":
             return float(self.smoothness)
         return _SMOOTHNESS if len(self._picture.levels[0].shape) == 2 else _OF_VOLUMES
@@ -153,9 +152,14 @@ class StrokeCut(PlainParameters, BaseEstimator):
         """Cells, then smaller ones, then pixels."""
         picture, first = self._picture, self._picture.levels[0]
         seed = int(as_random_state(self.random_state).integers(2**31))
-        codes, classes = _codes(strokes)
-        codes = codes.reshape(picture.levels[-1].shape)
+        labels, names = class_labels(strokes.ravel(), "strokes")
+        known = labels >= 0
+        classes: NDArray[Any] = np.unique(labels[known])
         k = len(classes)
+        codes = np.full(labels.shape, -1, dtype=np.min_scalar_type(-k))
+        codes[known] = np.searchsorted(classes, labels[known])
+        codes = codes.reshape(picture.levels[-1].shape)
+        classes = classes if names is None else named(names, classes)
         cells = " x ".join(map(str, first.units)) + (" pixels" if codes.ndim == 2 else " voxels")
         painted = most_frequent(codes, k, first.units)
         hidden = np.setdiff1d(np.arange(k), painted)
@@ -241,17 +245,7 @@ def _check_shape(strokes: NDArray[Any], shape: tuple[int, ...]) -> None:
         )
 
 
-def _codes(strokes: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
-    """Strokes as codes (n,) from 0, and the classes (K,); raises InputError."""
-    labels, names = class_labels(strokes.ravel(), "strokes")
-    known = labels >= 0
-    classes = np.unique(labels[known])
-    codes = np.full(labels.shape, -1, dtype=np.min_scalar_type(-len(classes)))
-    codes[known] = np.searchsorted(classes, labels[known])
-    return codes, classes if names is None else named(names, classes)
-
-
-# --- A cut of cells, found again among the smaller ones along its boundary
+# --- A cut of cells, refined in smaller ones along its boundary
 
 
 Mask = NDArray[np.bool_]
@@ -260,10 +254,10 @@ _BAND, _BAND_OF_VOLUMES = 2, 1  # cells beside the boundary whose pixels are cut
 
 @dataclass(frozen=True, eq=False)
 class StrokeLabels:
-    """Labels (…) and what is known of their distributions, of which most are those of cells.
+    """Labels (…) and their distributions, of which most are those of cells.
 
     `shares` (…, K) are those of cells of `units`; the pixels `inside` have shares `beside` (q, K)
-    of their own, and the pixels `sure`, numbered in row-major order, their label alone.
+    of their own, and the pixels `sure`, numbered in row-major order, only their label.
     """
 
     labels: Ints
@@ -275,7 +269,7 @@ class StrokeLabels:
 
     @classmethod
     def of_cells(cls, labels: Ints, F: Floats) -> StrokeLabels:
-        """Cells with labels (…) and shares (…, K), which give way where they say another label."""
+        """Cells with labels (…) and shares (…, K), replaced where the largest is another label."""
         sure = np.flatnonzero(F.argmax(axis=-1) != labels)
         none = np.zeros(labels.shape, dtype=bool)
         return cls(labels, F, (1,) * labels.ndim, none, F.reshape(-1, F.shape[-1])[:0], sure)
@@ -290,7 +284,7 @@ class StrokeLabels:
 
 
 def refined(
-    picture: Picture,
+    picture: PicturePyramid,
     cells: StrokeLabels,
     codes: Ints,
     model: Appearance,
@@ -300,8 +294,8 @@ def refined(
 ) -> StrokeLabels:
     """The cut of pixels from that of cells, level by level; `codes` are the strokes on pixels.
 
-    `near` (…, K) is what walks say of cells, and `model` what cells of the labels look like. Pieces
-    without a stroke go, but of the `ground`; all stay where it is None.
+    `near` (…, K) are the log-shares of walks in cells, and `model` is the appearance of the labels.
+    Pieces without a stroke go, but for those of the `ground`; all stay where it is None.
     """
     k, first = near.shape[-1], picture.levels[0]
     width = _BAND if codes.ndim == 2 else _BAND_OF_VOLUMES
@@ -314,8 +308,9 @@ def refined(
         pixels = np.nonzero(inside)
         known = most_frequent(codes, k, level.units) if max(level.units) > 1 else codes
         painted = known[pixels]
-        looks = picture.looks.finer(level.colours, first.per(level))
-        odds = model.scores(looks, inside) + near[cells_of(pixels, first.per(level))]
+        coarsest = first.per(level)
+        looks = Looks(level.colours, picture.looks.mean, picture.looks.contrast, coarsest)
+        odds = model.scores(looks, inside) + near[cells_of(pixels, coarsest)]
         grid = grid_among(level.colours, inside, level.sigma, level.spacing)
         free = band[pixels] & (painted < 0)
         given = np.where(painted >= 0, painted, labels[pixels])
@@ -323,8 +318,7 @@ def refined(
         beside, _ = cut(grid, odds, given, free, F[cells_of(pixels, per)], weight)
         labels[pixels] = beside.argmax(axis=1)
         found = StrokeLabels(labels, F, per, inside, beside, np.zeros(0, dtype=np.int64))
-    labels = np.where(codes >= 0, codes, found.labels)
-    ended = labels
+    labels = ended = np.where(codes >= 0, codes, found.labels)
     if ground is not None:
         ended = rooted(labels, codes, ground, picture.levels[-1].spacing)
     sure = np.flatnonzero((codes >= 0) | (ended != labels))
@@ -334,14 +328,9 @@ def refined(
 
 
 def cut(
-    grid: sp.csr_matrix,
-    odds: Floats,
-    given: Ints,
-    free: Mask,
-    start: Floats,
-    smoothness: float,
+    grid: sp.csr_matrix, odds: Floats, given: Ints, free: Mask, start: Floats, smoothness: float
 ) -> tuple[Floats, int]:
-    """Distributions (n, K): every label against the best of the others, one of two for both."""
+    """Distributions (n, K): every label against the best of the others, of two labels once."""
     k, found, steps = odds.shape[1], np.empty(odds.shape), 0
     for c in range(1 if k == 2 else 0, k):
         others = np.delete(odds, c, axis=1).max(axis=1)
@@ -355,15 +344,13 @@ def cut(
     return np.where(total > 0, found / np.maximum(total, 1e-300), 1.0 / k), steps
 
 
-# --- The least boundary that agrees with what is believed of every node: total variation on a
-# graph
+# --- The least boundary that agrees with the odds of every node: total variation on a graph
 #
-# The quadratic energy of harmonic values spreads a boundary over many pixels, and where it is cut
-# is
+# The quadratic energy of harmonic values spreads a boundary over many pixels, so that its place is
 # chance. Absolute differences cost the same however they are spread, and lie where edges are weak.
 
 
-_WIDTHS = np.geomspace(0.3, 0.02, 6)  # differences that count as none, one step each
+_WIDTHS = np.geomspace(0.3, 0.02, 6)  # differences that count as 0, one step each
 _TOL = 5e-3
 _STEPS = 400
 
@@ -424,7 +411,7 @@ def _solved(
     return start + Z, len(steps)
 
 
-# --- Pieces of a cut that no stroke stands for
+# --- Pieces of a cut without a stroke
 
 
 def ground_of(labels: Ints) -> int:
@@ -456,13 +443,12 @@ def rooted(labels: Ints, strokes: Ints, ground: int, spacing: tuple[float, ...])
     return found
 
 
-# --- What strokes say by themselves: which one a walk over pixels that look alike meets first
-#
-# And which one is nearest on ways along which colours change little.
+# --- Strokes by themselves: which one a walk over similar pixels meets first, and which one is
+# nearest on paths with small changes of colour
 
 
 _WEIGHT = 1.5  # of the log-shares beside the log-likelihoods of colours
-_LEAST_WEIGHT = 1e-3  # share below which none is believed
+_LEAST_WEIGHT = 1e-3  # least share
 _SHORTEST = 1e-12  # square of a step: 0 would be none
 _EQUAL = 0.5  # power of the mean shares by which they are divided: 1 makes labels equally large
 

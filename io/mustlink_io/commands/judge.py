@@ -68,7 +68,7 @@ def show_suggestion(result: Mapping[str, Any]) -> None:
             *(("because", reason) for reason in result["reasons"]),
             ("time, peak memory", time),
             ("held-out labels", held_out(result["baseline"])),
-            *(("doubt", doubt) for doubt in result["doubts"]),
+            *(("warning", warning) for warning in result["warnings"]),
             *(("or", f"{one['method']}: {one['when']}") for one in result["alternatives"]),
         ],
     )

@@ -60,9 +60,9 @@ class Method:
     def options(self) -> frozenset[str]:
         """Its options: parameters of the estimator, and shares where it has sizes of classes."""
         found = set(self.kind._get_param_names()) - _LIMITS - set(self.unused)
-        if "class_mass" in found and (not self.spreads or self.kind()._scales_classes()):
+        if "class_mass" in found and (not self.spreads or self.kind()._scales_classes):
             found.add("class_shares")
-        if self.spreads and not self.kind()._are_masses():
+        if self.spreads and not self.kind()._are_masses:
             found.discard("class_mass")
         return frozenset(found)
 
@@ -71,7 +71,10 @@ METHODS: dict[str, Method] = {
     "ncut": Method("NCut", "normalised cut, without side information", takes_only=()),
     "csp": Method("CSP", "constrained spectral clustering (Wang, Qian, Davidson)"),
     "disim": Method(
-        "DISIM", "directed graphs by singular vectors (Rohe, Qin, Yu)", _LABELS, reads="directed"
+        "DISIM",
+        "directed graphs by singular vectors (Rohe, Qin, Yu)",
+        ("labels",),
+        reads="directed",
     ),
     "sssc": Method("SSSC", "penalised Laplacian (Wacquet et al.)"),
     "sl": Method("SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)"),

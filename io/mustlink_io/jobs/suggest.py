@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from mustlink.advice import Suggestion
-from mustlink.advice.suggest import SHELL
 from mustlink.constraints import Constraints
 from mustlink.context.rates import measured_speed
 from mustlink.core.observe import Observer, Recorder
@@ -19,6 +18,7 @@ from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
+from mustlink_io.jobs.shell_command import command_of, method_of
 from mustlink_io.jobs.side_information import labels_of, load_constraints, load_graph
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
@@ -86,7 +86,8 @@ def suggest_for(
         "data": data,
         **found.to_dict(),
         **_plan(found, data, labels, constraints, views, size),
-        "command": found.command(
+        "command": command_of(
+            found,
             data,
             labels=labels,
             constraints=constraints,
@@ -95,7 +96,7 @@ def suggest_for(
             read_as=read_as,
         ),
         "notes": recorder.remarks,
-        "warnings": list(recorder.warnings),
+        "warnings": [*found.warnings, *recorder.warnings],
     }
 
 
@@ -185,7 +186,7 @@ def _plan(
     size: int,
 ) -> dict[str, Any]:
     """Seconds and peak memory of the run; nothing where its memory does not suffice."""
-    command, name = SHELL[found.method]
+    command, name = method_of(found.method)
     fields: dict[str, Any] = {
         "data": data,
         "output": "",
@@ -206,7 +207,7 @@ def _plan(
     shape = Shape(found.seen.n, found.seen.d, edges, size)
     try:
         plan = plan_job(job, shape=shape, speed=measured_speed())
-    except InputError:  # too little memory, which is among the doubts
+    except InputError:  # too little memory, which is among the warnings
         return {"seconds": None}
     values = plan.to_dict()
     return {name: values[name] for name in ("seconds", "seconds_are", "why", "peak_bytes")}
