@@ -330,7 +330,7 @@ def plan_on_disk(fit: PlanInput, home: Home, cost: DiskCost) -> Plan:
         seconds = neighbour_seconds("stored cells", n, d, k)
         checking = duration("equal rows", n * d)
         stages.add("checking points", _READER + _CHECKED, seconds=checking)
-        made = {"how": "on disk", "disk": plan.scratch}
+        made: dict[str, Any] = {"how": "on disk", "disk": plan.scratch}
         stages.add("kNN graph", peak["kNN graph"], seconds=seconds, **made)
         stages.add("components", peak["components"], nnz, **made)
         stages.add("weights", peak["weights"], nnz, "on disk", disk=there)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mustlink.context.fit_plan import (
     Plan,
@@ -140,7 +140,7 @@ def _is_auto(job: Any, name: str) -> bool:
     return name in job.methods[job.method].options and job.params.get(name, "auto") == "auto"
 
 
-def _refuse(job: Any, needed: int, alone: str | None, *, on_disk: bool) -> None:
+def _refuse(job: Any, needed: int, alone: str | None, *, on_disk: bool) -> NoReturn:
     """Raise InputError for a memory in which a job does not run."""
     given, least = size_text(job.memory), size_text(needed, up=True)
     if alone is not None:
@@ -166,8 +166,8 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
         item = 8
     else:
         k, (columns, item) = job.n_clusters, _vectors_on_ranks(job, shape.n)
-    size, how = Size(shape.n, shape.nnz), {"item": item, "grounded": grounded}
-    plan = plan_of_rank(size, columns, ranks, shape.file_bytes, k=k, of_labels=of_labels, **how)
+    how: dict[str, Any] = {"item": item, "grounded": grounded, "k": k, "of_labels": of_labels}
+    plan = plan_of_rank(Size(shape.n, shape.nnz), columns, ranks, shape.file_bytes, **how)
     return replace(plan, method=job.method).at(speed)
 
 
