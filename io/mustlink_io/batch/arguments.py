@@ -189,9 +189,9 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
 
 def _parse(spec: JobSpec, where: Where, command: click.Command) -> dict[str, Any]:
     """Let the command line read a job; raises InputError that begins with the key."""
-    words = argument_list(spec, where, command, {})[1:]
+    arguments = argument_list(spec, where, command, {})[1:]
     try:
-        with command.make_context(str(command.name), words) as context:
+        with command.make_context(str(command.name), arguments) as context:
             return dict(context.params)
     except click.UsageError as error:
         param = getattr(error, "param", None)

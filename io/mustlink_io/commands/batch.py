@@ -104,6 +104,11 @@ def batch(
         files = [p for one in ready for p in (*one.inputs.values(), one.output)]
         check_summary(summary, [where.file, *files])
     limits = _limits(given, file.batch)
+
+    def say(line: str) -> None:
+        if not quiet:
+            click.echo(f"  {line}", err=True)
+
     if given["dry_run"]:
         context.exit(_dry_run(ready, limits, as_json))
     folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
@@ -113,7 +118,6 @@ def batch(
         locked(folder.folder, "state of a batch", wait=_WAIT) as lock,
     ):
         _check_used(folder, given["resume"], given["fresh"])
-        say = (lambda _: None) if quiet else (lambda line: click.echo(f"  {line}", err=True))
         running = BatchRun(ready, where, folder, limits, executor, say)
         if given["resume"]:
             running.look_back(given["retry_failed"])
