@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from cases import random_graph
-from mustlink.kernels import loops
+from mustlink.kernels import threads
 from mustlink.kernels.aggregated_matrix import aggregated
 from mustlink.linear.multigrid.hierarchy import aggregate
 
@@ -30,7 +30,7 @@ def test_aggregates_along_links(complement, dtype, monkeypatch):
     M = random_graph(rng, 400).astype(dtype)
     P, _ = aggregate(M, 1.0 + rng.random(400))
     found = check(M, P, complement)
-    monkeypatch.setattr(loops, "SMALL", 0)
+    monkeypatch.setattr(threads, "SMALL", 0)
     assert np.array_equal(aggregated(M, P, complement=complement).data, found.data)
 
 

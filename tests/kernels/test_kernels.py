@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.kernels import blocks as column_steps
-from mustlink.kernels import loops
+from mustlink.kernels import threads
 from mustlink.kernels.aggregated_matrix import strong_links
 from mustlink.kernels.block_moves import row_cuts
 from mustlink.kernels.blocks import group_sums, hand_out
@@ -17,7 +17,6 @@ from mustlink.kernels.row_hash import sort_row
 from mustlink.kernels.spmm import (
     add_product,
     chebyshev_step,
-    disjoint_sum,
     jacobi_step,
     residual,
     scaled,
@@ -68,7 +67,7 @@ def test_small_and_large_products_are_bitwise_the_same(monkeypatch):
     rng = np.random.default_rng(4)
     A, X = random_csr(rng, 300, 300), rng.standard_normal((300, 5))
     small = spmm(A, X), spmm_axpby(A, X, X, -1.0, 1.0)
-    monkeypatch.setattr(loops, "SMALL", 0)
+    monkeypatch.setattr(threads, "SMALL", 0)
     assert np.array_equal(spmm(A, X), small[0])
     assert np.array_equal(spmm_axpby(A, X, X, -1.0, 1.0), small[1])
 
@@ -85,19 +84,12 @@ def test_empty_rows_and_empty_blocks():
 @pytest.mark.parametrize("small", [0, 1 << 60])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_row_by_row_kernels_are_the_dense_formulas(dtype, small, monkeypatch):
-    monkeypatch.setattr(loops, "SMALL", small)
+    monkeypatch.setattr(threads, "SMALL", small)
     rng = np.random.default_rng(7)
     whole = rng.standard_normal((40, 40)) * (rng.random((40, 40)) < 0.3)
     whole[[0, 5, 39]] = 0.0
     whole = whole.astype(dtype)
     A, exact = sp.csr_matrix(whole), whole.astype(np.float64)
-    part = rng.random(whole.shape) < 0.5
-    halves = [sp.csr_matrix(np.where(which, whole, 0)) for which in (part, ~part)]
-    found = disjoint_sum(*halves)
-    assert found.has_sorted_indices
-    assert found.dtype == dtype
-    assert np.array_equal(found.toarray(), whole)
-    assert np.array_equal(found.indices, A.indices)
     by = rng.random(40)
     B = sp.csr_matrix((scaled(A, by), A.indices, A.indptr), shape=A.shape)
     assert B.dtype == dtype

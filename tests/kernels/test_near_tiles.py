@@ -14,12 +14,12 @@ def test_a_bit_for_everyone_who_is_near(monkeypatch, shape):
     near_tile = nb.extending.intrinsic(tiles._typed_near)
 
     @nb.njit
-    def run(queries, panels, own, reach, lower, upper, masks):
+    def run(queries, panels, own, radii, lower, upper, masks):
         d, groups = queries.shape[1], queries.shape[0] // 8
         for p in range(lower.size // 32):
             for g in range(groups):
                 near_tile(
-                    queries, g, panels, p * 32 * d, d, own, reach,
+                    queries, g, panels, p * 32 * d, d, own, radii,
                     lower, upper, p, masks, (p * groups + g) * 4,
                 )  # fmt: skip
 
@@ -27,17 +27,17 @@ def test_a_bit_for_everyone_who_is_near(monkeypatch, shape):
     for d in (1, 2, 7, 32, 90):
         Q = rng.integers(-5, 6, size=(24, d)).astype(np.float32)
         P = rng.integers(-5, 6, size=(64, d)).astype(np.float32)
-        own, reach = rng.integers(0, 9, size=(2, 24)).astype(np.float32)
+        own, radii = rng.integers(0, 9, size=(2, 24)).astype(np.float32)
         lower = rng.integers(-9, 9, size=64).astype(np.float32)
         upper = (lower - rng.integers(0, 9, size=64)).astype(np.float32)
-        own[3], reach[4], upper[5], lower[6], upper[6] = np.nan, np.inf, -np.inf, np.inf, np.inf
+        own[3], radii[4], upper[5], lower[6], upper[6] = np.nan, np.inf, -np.inf, np.inf, np.inf
         masks = np.zeros(2 * 3 * 4, np.uint64)
         panels = np.ascontiguousarray(P.reshape(2, 32, d).transpose(0, 2, 1)).ravel()
-        run(Q, panels, own, reach, lower, upper, masks)
+        run(Q, panels, own, radii, lower, upper, masks)
         bits = (masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
         found = bits.reshape(2, 24, 32).transpose(1, 0, 2).reshape(24, 64)
         with np.errstate(invalid="ignore"):
-            near = (own[:, None] + lower - reach[:, None] <= Q @ P.T) | (
+            near = (own[:, None] + lower - radii[:, None] <= Q @ P.T) | (
                 own[:, None] + upper <= Q @ P.T
             )
         assert_array_equal(found, near)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mustlink.kernels import spare
+from mustlink.kernels import buffer_pool as spare
 
 
 @pytest.fixture(autouse=True)

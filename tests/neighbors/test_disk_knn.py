@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from mustlink.context.neighbor_cost import Plan, cell_layout, stored_knn_plan
+from mustlink.context.neighbor_cost import NeighborPlan, cell_layout, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink.neighbors import disk_knn as stored_knn
 from mustlink.neighbors import knn_graph
@@ -99,7 +99,7 @@ def small_blocks(monkeypatch):
 
     def plan(n, d, k, budget=None, **how):
         sizes = replace(cell_layout(n, d, k), block=900, chunk=300, rows=700)
-        return Plan("stored cells", sizes, {"kNN graph": 0}, 0)
+        return NeighborPlan("stored cells", sizes, {"kNN graph": 0}, 0)
 
     monkeypatch.setattr(stored_knn, "stored_knn_plan", plan)
     monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
@@ -107,10 +107,10 @@ def small_blocks(monkeypatch):
 
 def in_rows(found):
     """W of a graph on disk, in the order of the points."""
-    W, n = found.graph.whole(), found.order.size
+    W, n = found.whole(), found.n_nodes
     assert (W != W.T).nnz == 0
     assert W.has_sorted_indices
-    P = sp.csr_matrix((np.ones(n, np.float32), (found.order, np.arange(n))), shape=(n, n))
+    P = sp.csr_matrix((np.ones(n, np.float32), (np.arange(n), found.rows[:])), shape=(n, n))
     return P @ W @ P.T
 
 
@@ -131,8 +131,8 @@ def test_weights_are_those_of_the_graph_in_memory(small_blocks, how):
     found = stored_knn_graph(Rows(X), 9, random_state=0, **how)
     assert (in_rows(found) != known.affinity).nnz == 0
     for name in ("n_bridges", "components_before", "sigma", "recall", "n_neighbors", "metric"):
-        assert found.graph.info[name] == known.info[name]
-    assert 0 < found.graph.info["locality"] < 1
+        assert found.info[name] == known.info[name]
+    assert 0 < found.info["locality"] < 1
 
 
 def test_the_caller_writes_the_rows(small_blocks):
@@ -142,16 +142,16 @@ def test_the_caller_writes_the_rows(small_blocks):
 
     def write(n, blocks, info, rows):
         assert n == 2500
-        assert_array_equal(rows, known.graph.rows[:])
+        assert_array_equal(rows, known.rows[:])
         assert info["kind"] == "knn"
         kept.extend(blocks)
-        return known.graph
+        return known
 
     found = stored_knn_graph(X, 5, random_state=0, n_jobs=1, write=write)
-    assert found.graph is known.graph
-    assert_array_equal(found.graph.rows[found.order], np.arange(2500))
+    assert found is known
+    assert_array_equal(np.sort(found.rows[:]), np.arange(2500))
     assert [block.first for block in kept] == [0, 700, 1400, 2100]
-    W = known.graph.whole()
+    W = known.whole()
     assert_array_equal(np.concatenate([block.indices for block in kept]), W.indices)
     assert_array_equal(np.concatenate([block.data for block in kept]), W.data)
 
@@ -159,10 +159,10 @@ def test_the_caller_writes_the_rows(small_blocks):
 def test_fewer_points_than_neighbours_and_one_kind_of_row(small_blocks):
     X = np.random.default_rng(0).standard_normal((12, 2))
     found = stored_knn_graph(X, 30)
-    assert found.graph.n_entries == 12 * 11
-    assert found.graph.info["n_neighbors"] == 11
+    assert found.n_entries == 12 * 11
+    assert found.info["n_neighbors"] == 11
     equal = stored_knn_graph(np.ones((2000, 3)), 5)
-    W = equal.graph.whole()
+    W = equal.whole()
     assert np.all(np.isfinite(W.data))
     assert W.data.min() >= 0.5  # at no distance the weight is 1
 
@@ -224,7 +224,7 @@ def test_a_graph_in_memory_of_cells_on_disk(monkeypatch, tmp_path):
     X = clouds(np.random.default_rng(0), 4000, 8, apart=30.0).astype(np.float32)
     exact = knn_graph(X, 9, random_state=0)
     sizes = replace(cell_layout(4000, 8, 9), block=900, chunk=300, rows=700)
-    plan = Plan("stored cells", sizes, {"kNN graph": 0}, 0, True)
+    plan = NeighborPlan("stored cells", sizes, {"kNN graph": 0}, 0, True)
     monkeypatch.setattr("mustlink.neighbors.search.knn_plan", lambda *_, **__: plan)
     found = knn_graph(Rows(X), 9, random_state=0, memory="8GB", scratch=tmp_path)
     assert found.info["method"] == "stored cells"

@@ -25,11 +25,11 @@ from mustlink.kernels import nearest_lists as nearest
 from mustlink.neighbors import knn_graph
 from mustlink.neighbors import points_by_rows as rows_module
 from mustlink.neighbors.bridges import bridging_edges
-from mustlink.neighbors.cell_rows import Scratch
 from mustlink.neighbors.cell_search import cell_lists
 from mustlink.neighbors.cells import find_centres
 from mustlink.neighbors.exact import exact_neighbours, exact_streamed
 from mustlink.neighbors.points_by_rows import is_rows, prepare, scaled_points
+from mustlink.space.disk import DiskBlock
 
 seeds = st.integers(0, 10**6)
 
@@ -154,30 +154,24 @@ def test_exact_neighbours_of_streamed_rows():
 # --- scratch
 
 
-def test_scratch_keeps_rows_and_leaves_no_file(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.random((200, 3)).astype(np.float32)
-    scratch = Scratch(tmp_path, 200, 3)
-    order = rng.permutation(200)
-    for part in np.array_split(order, 7):
-        places = np.sort(part)
-        scratch.write_many(places, X[places])
+def test_blocks_on_disk_keep_rows_and_leave_no_file(tmp_path):
+    X = np.random.default_rng(0).random((200, 3)).astype(np.float32)
+    block = DiskBlock(tmp_path, X.shape, np.float32)
+    for a, b in ((120, 200), (0, 7), (7, 120)):
+        block[a:b] = X[a:b]
     assert os.listdir(tmp_path) == []
-    for first, stop in ((0, 200), (7, 8), (20, 150)):
-        out = np.empty((stop - first, 3), dtype=np.float32)
-        scratch.read(first, out)
-        assert_array_equal(out, X[first:stop])
+    for a, b in ((0, 200), (7, 8), (20, 150)):
+        assert_array_equal(block[a:b], X[a:b])
     with pytest.raises(MustlinkError, match="ended early"):
-        scratch.read(199, np.empty((2, 3), dtype=np.float32))
-    scratch.close()
+        block.read(199, np.empty((2, 3), dtype=np.float32))
 
 
-def test_scratch_without_room(tmp_path):
+def test_blocks_on_disk_without_room(tmp_path):
     with pytest.raises(MustlinkError, match=r"do not fit in .*; make room or name another folder"):
-        Scratch(tmp_path, 1 << 55, 1)
+        DiskBlock(tmp_path, (1 << 55, 1), np.float32)
     assert os.listdir(tmp_path) == []
     with pytest.raises(MustlinkError, match="no temporary file"):
-        Scratch(tmp_path / "absent", 10, 1)
+        DiskBlock(tmp_path / "absent", (10, 1), np.float32)
 
 
 # --- kernels

@@ -23,12 +23,13 @@ def smallest(products, norms, k):
     return np.take_along_axis(D, order, axis=1), order
 
 
-def visited(X, owner, centres, reach, k):
+def visited(X, owner, centres, radii, k):
     """Squared lengths (n, k) of the nearest of the own cell and of whom a visit brings together.
 
-    x of cell a visits b where |b - a|/2 - (x - a)·(b - a)/|b - a| is within the reach of a and the
+    x of cell a visits b where |b - a|/2 - (x - a)·(b - a)/|b - a| is within the radius of a and the
     last of what its own cell gives; nobody whose last is a copy. All of two cells meet where that
-    is less work. Inf where there are fewer.
+    is less work. Inf where there are fewer. And the least gap > 0 of such a comparison:
+    rounding decides where it is tiny.
     """
     n = len(X)
     gaps = ((X[:, None].astype(float) - X) ** 2).sum(axis=2)
@@ -36,14 +37,17 @@ def visited(X, owner, centres, reach, k):
     known = owner[:, None] == owner
     own = np.sort(np.where(known, gaps, np.inf), axis=1)
     own = np.concatenate([own, np.full((n, k), np.inf)], axis=1)[:, k - 1]
-    goes = np.zeros((n, len(centres)), dtype=bool)
+    goes, least = np.zeros((n, len(centres)), dtype=bool), np.inf
     for i in range(n):
         a = owner[i]
         for b in range(len(centres)):
             way = (centres[b] - centres[a]).astype(float)
             gap = np.linalg.norm(way)
             beyond = gap / 2 - ((X[i] - centres[a]) @ way / gap if gap > 0 else 0.0)
-            goes[i, b] = b != a and own[i] > 0 and beyond <= min(reach[a], np.sqrt(own[i]))
+            if b != a and own[i] > 0:
+                bound = min(radii[a], np.sqrt(own[i]))
+                goes[i, b] = beyond <= bound
+                least = min(least, abs(beyond - bound) or np.inf)
     for a in range(len(centres)):
         for b in range(a):
             here, there = owner == a, owner == b
@@ -53,4 +57,4 @@ def visited(X, owner, centres, reach, k):
             met = np.outer(mine, there) | np.outer(here, theirs)
             known |= met | met.T
     best = np.sort(np.where(known, gaps, np.inf), axis=1)
-    return np.concatenate([best, np.full((n, k), np.inf)], axis=1)[:, :k]
+    return np.concatenate([best, np.full((n, k), np.inf)], axis=1)[:, :k], least

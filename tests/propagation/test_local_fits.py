@@ -10,8 +10,8 @@ import oracles
 from cases import blobs, random_graph
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import (
+    Alignment,
     convex_weights,
     nearest_listed,
     reconstruction_weights,

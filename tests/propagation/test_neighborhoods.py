@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from mustlink.kernels import loops
+from mustlink.kernels import threads
 from mustlink.kernels.local_fits import (
     convex_weights,
     nearest_listed,
@@ -153,8 +153,8 @@ def test_one_thread_and_many_fit_bitwise_the_same(monkeypatch):
             tangent_frames(X, lists, 2),
         )
 
-    monkeypatch.setattr(loops, "SMALL", 1 << 60)
+    monkeypatch.setattr(threads, "SMALL", 1 << 60)
     serial = all_fits()
-    monkeypatch.setattr(loops, "SMALL", 0)
+    monkeypatch.setattr(threads, "SMALL", 0)
     for one, many in zip(serial, all_fits(), strict=True):
         assert np.array_equal(one, many)

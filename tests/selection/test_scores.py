@@ -12,7 +12,7 @@ from mustlink.discretize.cuts import cluster_cuts, conductances, e_of, mncut, ne
 from mustlink.discretize.satisfaction import broken_pairs, kept_by_kind, satisfaction, stray_labels
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.kernels import loops
+from mustlink.kernels import threads
 
 seeds = st.integers(0, 2**31)
 
@@ -137,7 +137,7 @@ def test_mncut_is_the_dense_sum(n, seed):
 
 @pytest.mark.parametrize("small", [0, 1 << 60])
 def test_mncut_is_the_same_in_one_thread_and_in_all(small, monkeypatch):
-    monkeypatch.setattr(loops, "SMALL", small)
+    monkeypatch.setattr(threads, "SMALL", small)
     W = affinity(40, 1)
     found = np.random.default_rng(2).integers(0, 4, 40)
     W[5] = W[:, 5] = 0
@@ -193,7 +193,7 @@ def test_conductance_is_the_share_of_weight_across_the_border(n, seed):
 def test_conductance_of_components_and_of_everything_is_zero(monkeypatch):
     W = sp.block_diag([np.ones((3, 3)), np.ones((2, 2)), [[0.0]]]).tocsr().astype(np.float32)
     for small in (0, 1 << 60):  # rows in all threads, or in one
-        monkeypatch.setattr(loops, "SMALL", small)
+        monkeypatch.setattr(threads, "SMALL", small)
         _, conductance, share = conductances(W, np.array([0, 0, 0, 1, 1, 2]))
         assert conductance.tolist() == [0, 0, 0]
         assert share == pytest.approx([9 / 13, 4 / 13, 0])

@@ -17,7 +17,6 @@ from mustlink.core.observe import Recorder
 from mustlink.eigen.work import Work
 from mustlink.graph.structure import fold
 from mustlink.kernels.diffused_columns import adjust
-from mustlink.kernels.spmm import disjoint_sum
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.regions import MemoryRows
 
@@ -51,7 +50,7 @@ class Adjustment:
         if self.new.count:
             added = self.new.rows(first, W.shape)
             added.data = adjust(np.zeros(added.nnz), added.data)
-            moved = disjoint_sum(moved, added)
+            moved = sp.csr_matrix(moved + added)
         if (moved.data == 0.0).any():
             moved = moved.copy()  # the pattern may still be that of W
             moved.eliminate_zeros()

@@ -38,7 +38,7 @@ from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (
-    Clusters,
+    KernelClusters,
     Penalized,
     cluster_links,
     clusters_of,
@@ -123,7 +123,7 @@ class SSKK(InformedClusterer):
                 return best
 
             stage = f"kernel k-means ({name})"
-            tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
+            tried[name] = work.kept(stage, asked, descended, (Descent, KernelClusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
             found = tried[used].state.labels
@@ -365,7 +365,7 @@ def spread(A: Penalized, laplacian: NormalizedLaplacian, labels: Ints, k: int) -
 class Descent:
     """A clustering and how it was reached: objective at the start, work done, whether at rest."""
 
-    state: Clusters
+    state: KernelClusters
     start: float
     steps: int = 0
     moves: int = 0
@@ -378,7 +378,7 @@ class Descent:
         return objective(self.state)
 
 
-def objective(state: Clusters) -> float:
+def objective(state: KernelClusters) -> float:
     """J = K − Σ_c a_c/s_c with a_c = Σ_{i,j∈c} A'_ij: the penalised normalised cut."""
     return float(state.weight.size - (state.inside / state.weight).sum())
 

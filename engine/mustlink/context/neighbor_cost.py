@@ -13,7 +13,7 @@ from mustlink.context.rates import compares_all
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
-SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
+SYMMETRIC = 1.25  # stored weights for one requested neighbour: near is not always mutual
 MOST_SYMMETRIC = 1.75  # the same at most
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
 LOW = 5  # coordinates up to which a k-d tree is faster than cells, whatever the points fill
@@ -329,7 +329,7 @@ def _stored_bytes(n: int, d: int, k: int, sizes: Layout, threads: int) -> dict[s
 
 
 def _held_row(d: int, mean: int) -> int:
-    """Bytes of a point that is held, and of who visits whom."""
+    """Bytes of a point that is held, and of its visits."""
     return 4 * d + _NEAR // 8 + _EDGE[1] * _NEAR // mean
 
 

@@ -1,7 +1,7 @@
 """A graph on disk: rows of W in blocks, read one after the other while the last one is worked on.
 
 Nothing of it is held but two blocks of rows. They are read into buffers, not mapped: mapped pages
-count as memory of the process, and nobody knows how many there are.
+count as memory of the process, and their number is unknown.
 
 One pass tells degrees, components, and whether it is a graph at all.
 """
@@ -124,11 +124,11 @@ class DiskGraph:
 
     `ends` are CSR's indptr (n + 1,), `columns` and `weights` (nnz,) of any type that fits int32 and
     float32. `bounds` (blocks + 1,) are the first rows of blocks. Whether W is symmetric and its
-    weights are fit for use is found out by who reads it first, `graph.disk_graph`.
+    weights are valid is checked by the first pass, `survey`.
 
     `copies` (n,) tell how many a node stands for, W then being folded, and `rows` (rows of the
     caller,) which node a row of the caller is, as `Graph` has them: equal rows are one node, and
-    nodes may be numbered in another order than his. Slices of both are read; None: 1 each, and
+    nodes may be numbered in another order. Slices of both are read; None: 1 each, and
     row i is node i.
     """
 
@@ -200,7 +200,7 @@ class DiskGraph:
         return np.diff(ends)
 
     def blocks(self) -> Iterator[RowBlock]:
-        """All rows, block by block; one is good until the next is asked for. InputError.
+        """All rows, block by block; each is valid until the next one is read. InputError.
 
         While a block is worked on, a thread reads the next one.
         """
@@ -325,11 +325,11 @@ def survey(
     n = graph.n_nodes
     parent = np.arange(n, dtype=np.int32)
     degrees, loops = space.new((), np.float64), space.new((), np.float64)
-    told, any_loop, isolated, volume = np.zeros(2), False, 0, 0.0
+    skew, any_loop, isolated, volume = np.zeros(2), False, 0, 0.0
     for block in graph.blocks():
         size = block.indptr.size - 1
         here, own = np.zeros(size), np.zeros(size)
-        wrong = look(block, parent, here, own, told)
+        wrong = look(block, parent, here, own, skew)
         if wrong >= 0:
             raise _no_weight(graph, block, wrong)
         degrees[block.rows] = here
@@ -341,7 +341,7 @@ def survey(
         advance(block.rows.stop / n)
     if volume == 0.0:
         raise InputError(f"{graph.ends.where}: {n} nodes but no edge; nothing to cluster")
-    if abs(told[0]) > _SKEW * np.sqrt(told[1]):
+    if abs(skew[0]) > _SKEW * np.sqrt(skew[1]):
         raise InputError(
             f"{graph.ends.where}: is not symmetric; give every edge in both directions with one "
             "weight"

@@ -43,8 +43,8 @@ def bipartite_graph(M: Any, info: Mapping[str, Any] | None = None) -> Graph:
         shape=(n + m, n + m),
     )
     W.has_canonical_format = True
-    W, told = within_range(W)
-    return Graph(W, {"kind": "bipartite", **(info or {}), "sides": (n, m), **told})
+    W, changes = within_range(W)
+    return Graph(W, {"kind": "bipartite", **(info or {}), "sides": (n, m), **changes})
 
 
 def sides_of(graph: Graph | DiskGraph) -> tuple[int, int] | None:

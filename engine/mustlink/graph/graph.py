@@ -114,12 +114,12 @@ class Graph:
         Weights far from 1 are scaled and those lost beside the heaviest left out, see
         `within_range`; `info` tells.
         """
-        W, told = within_range(as_affinity(affinity, surely_symmetric=_surely_symmetric))
-        return cls(W, {**(info or {"kind": "precomputed"}), **told})
+        W, changes = within_range(as_affinity(affinity, surely_symmetric=_surely_symmetric))
+        return cls(W, {**(info or {"kind": "precomputed"}), **changes})
 
     @property
     def is_network(self) -> bool:
-        """Whether the edges were given, and nobody told of what they were made."""
+        """Whether the edges are input, and not made of points."""
         return is_network(self.info, self.n_nodes, self.affinity.nnz)
 
     @property
@@ -175,8 +175,8 @@ class Graph:
         W, counted = self.affinity, ratio[ratio > 0]
         if counted.size and counted.min() < _UNLIKE * counted.max():
             W = W.astype(np.float64)  # products of two would be 0 in single precision
-        W, told = within_range(fold(W, ratio))
-        found = {key: told.get(key, 0) + self.info.get(key, 0) for key in told}
+        W, changes = within_range(fold(W, ratio))
+        found = {key: changes.get(key, 0) + self.info.get(key, 0) for key in changes}
         return replace(self, affinity=W, info={**self.info, **found}, weights=new)
 
     def beside(self, rows: NDArray[np.int64], n_rows: int) -> Graph:
@@ -258,7 +258,7 @@ def _surely_symmetric(W: sp.csr_matrix) -> bool:
 
 
 def is_network(info: Mapping[str, Any], n_nodes: int, n_entries: int) -> bool:
-    """Whether the edges of a graph were given, and nobody told of what they were made.
+    """Whether the edges of a graph are input, and not made of points.
 
     Where more than half of the pairs are edges they are values of a kernel.
     """
@@ -275,42 +275,42 @@ def within_range(W: sp.csr_matrix) -> tuple[sp.csr_matrix, dict[str, Any]]:
     are, in single precision, those that the scaling makes 0. W itself is returned where nothing is
     to do. Cost: one pass. Told are `scaled` (the exponent) and `lost_edges`.
     """
-    told: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     largest = float(W.data.max(initial=0.0))
     if not 1 / _FAR <= largest <= _FAR:
         exponent = -int(np.floor(np.log2(largest)))
         W = W.copy()
         W.data = np.ldexp(W.data, exponent)
-        told["scaled"], largest = exponent, float(W.data.max())
+        changes["scaled"], largest = exponent, float(W.data.max())
     is_lost = W.data < _LOST * largest
     if is_lost.any():
-        W = W.copy() if "scaled" not in told else W
+        W = W.copy() if "scaled" not in changes else W
         W.data[is_lost] = 0.0
-        told["lost_edges"] = int(np.count_nonzero(is_lost)) // 2
+        changes["lost_edges"] = int(np.count_nonzero(is_lost)) // 2
         W.eliminate_zeros()
-    return W, told
+    return W, changes
 
 
 def range_notes(info: Mapping[str, Any]) -> list[str]:
     """What a person should know of it, one line each."""
-    said = []
+    notes = []
     if "scaled" in info:
-        said.append(
+        notes.append(
             f"graph: weights multiplied by 2^{info['scaled']}, as the largest is far from 1; "
             "clusters do not depend on it"
         )
     if "lost_edges" in info:
-        said.append(
+        notes.append(
             f"graph: {info['lost_edges']} edges below 1e-271 of the heaviest are 0 in double "
             "precision and left out"
         )
-    return said
+    return notes
 
 
 def joined_nodes(graph: Graph, rows: Any) -> Graph:
     """The graph of n nodes with m more, of which `rows` (m, n + m) are the edges; InputError.
 
-    Columns from n on are the new nodes, of which edges are told at both ends. Weights are in the
+    Columns from n on are the new nodes, whose edges stand at both ends. Weights are in the
     units of the graph as it was fitted. Cost: one pass over the edges.
     """
     kind = graph.info.get("kind")

@@ -214,7 +214,7 @@ def image_graph(
 def picture_colours(
     image: Any, color: str, channel_axis: int | str | None = "auto"
 ) -> tuple[NDArray[np.float64], tuple[float, float]]:
-    """Channels as (…, c) float64 in [0, 1] (Lab / 100 where asked), and the range divided by."""
+    """Channels as (…, c) float64 in [0, 1], Lab / 100 if `color` says so; the range divided by."""
     raw = np.asarray(image)
     if raw.dtype.kind not in "biuf":
         raise InputError(f"image: type {raw.dtype}; give integers or real numbers")

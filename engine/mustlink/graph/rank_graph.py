@@ -1,8 +1,7 @@
 """Rows of a stored graph on ranks: each reads its share, the rows then go where the order wants.
 
-A solver needs few rows of other ranks only where nodes near one another in number are neighbours.
-Where the numbers are not so, nodes are renumbered by reverse Cuthill-McKee, as at home: by one
-rank, from the pattern alone.
+A solver needs few rows of other ranks only where neighbours have near numbers. Therefore nodes are
+renumbered by reverse Cuthill-McKee, as in one process: by one rank, from the pattern alone.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mustlink.graph.structure import cuthill_mckee
 from mustlink.space.division import Division
 from mustlink.space.ranks import Ranks
 
-_FAR = 1e30  # and its inverse: weights beyond are brought nearer to 1 at home
+_FAR = 1e30  # and its inverse: weights beyond are scaled in one process only
 _SAME = 1e-6  # share by which sums over a symmetric W may differ: it may be in single precision
 Rows = Callable[[int, int], sp.csr_matrix]  # first, end -> these rows (end − first, n) of W
 
@@ -29,7 +28,7 @@ class RankGraph:
     """Own rows of W among the m nodes with edges, in working order, and what they are called.
 
     `nodes` (m,) are their numbers in the graph, of `n_nodes`; the same on all ranks. The rows are
-    given away once, by `take`: whoever scales them needs no second copy.
+    handed over once, by `take`, so that scaling them needs no second copy.
     """
 
     ranks: Ranks
@@ -115,7 +114,7 @@ def _order(W: sp.csr_matrix, n_nodes: int, ranks: Ranks) -> NDArray[np.int64]:
         ones = np.broadcast_to(np.int8(1), indices.shape)
         pattern = sp.csr_matrix((ones, indices, ends), shape=(n_nodes, n_nodes))
         order = cuthill_mckee(pattern).astype(np.int32)
-    return np.asarray(ranks.told_array(order, n_nodes), dtype=np.int64)
+    return np.asarray(ranks.broadcast_array(order, n_nodes), dtype=np.int64)
 
 
 def _dealt(

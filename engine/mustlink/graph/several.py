@@ -9,12 +9,12 @@ its volume (Zhou & Burges 2007, for undirected graphs):
 The unit of a graph's weights, or how many neighbours it has, do not count; c sums to 1, so that
 weights stay in [0, 1] where they were.
 
-Where nobody says what they weigh, they weigh as they tell pairs apart. A graph ranks pairs by the
+Without given weights, graphs weigh as they tell pairs apart. A graph ranks pairs by the
 walks between their ends, k_ij = Σ_t α^t (P^t D^-1)_ij with P = D^-1W. It is right in A of the cases
 where a must-link ranks above a cannot-link (the area under the ROC curve, beliefs counted), and
 weighs A/(1 − A) − 1: its odds, less those of a coin. Constraints are no part of a graph, so all of
 them judge it. Without constraints each graph is judged by the edges of the others, against the same
-nodes joined at random; two graphs, of which nobody can tell which one is wrong, weigh the same.
+nodes joined at random. Of two graphs it cannot be said which one is wrong: they weigh the same.
 
 Chosen on mfeat (6 tables), 3sources, NGs (3 each) and amazon_photo (links, words), each with and
 without a graph of noise.
@@ -45,7 +45,7 @@ _MORE = 8  # times the entries of a graph that it may have where its equal rows 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """What is fitted, `first`, and other graphs of its nodes; `known` is what is said of these."""
+    """What is fitted, `first`, other graphs of its nodes, and what is `known` of these."""
 
     first: Any
     others: tuple[Graph, ...]
@@ -118,7 +118,7 @@ def on_same_nodes(graphs: Sequence[Graph]) -> list[Graph]:
 
 
 def sum_of(graphs: Sequence[Graph], weights: Floats, why: str) -> Graph:
-    """W = Σ_v c_v W_v of graphs with the same nodes, `weights` (V,) summing to 1; `why` is told.
+    """W = Σ_v c_v W_v of graphs with the same nodes, `weights` (V,) summing to 1; `why` is info.
 
     Raises InputError where no graph of weight above 0 has an edge. Cost O(Σ nnz).
     """
@@ -139,17 +139,17 @@ def sum_of(graphs: Sequence[Graph], weights: Floats, why: str) -> Graph:
         parts = W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)
         W = sp.csr_matrix(parts, shape=W.shape)
     used = [one for one, acts in zip(graphs, there.tolist(), strict=True) if acts]
-    told = {
+    info = {
         **_info_of(used),
         "graphs": [str(one.info.get("kind")) for one in graphs],
         "graph_weights": [round(w, 4) for w in weights.tolist()],
         "why": why,
     }
-    return replace(graphs[0], affinity=W, info=told)
+    return replace(graphs[0], affinity=W, info=info)
 
 
 def _info_of(used: Sequence[Graph]) -> dict[str, Any]:
-    """What is told of all graphs alike; those of one kind make a graph of this kind."""
+    """Info that all graphs share; those of one kind make a graph of this kind."""
     first = used[0].info
     shared = {
         name: value
@@ -230,7 +230,7 @@ def judged_weights(
     least = float(min(np.count_nonzero(beliefs > 0), np.count_nonzero(beliefs < 0)))
     few = least < _FEWEST
     if count == 1 or (few and count == 2):
-        why = "equal: of two graphs nobody can tell which one is wrong without constraints"
+        why = "equal: without constraints it cannot be said which of two graphs is wrong"
         return Judged(equal, "one graph" if count == 1 else why)
     if recorder.deadline.is_over:
         recorder.skip_for_time("graphs were not compared, they weigh the same")
@@ -244,10 +244,10 @@ def judged_weights(
                 right[v] = _smoothed(_area(walks_between(graph, pairs), beliefs), least)
                 advance((v + 1) / count)
     odds = np.maximum(right / (1.0 - right) - 1.0, 0.0)
-    said = ", ".join(f"{share:.1%}" for share in right)
+    shares = ", ".join(f"{share:.1%}" for share in right)
     if not odds.any():
-        return Judged(equal, f"equal: none ranks {of} more often than chance ({said})")
-    return Judged(odds / odds.sum(), f"odds above chance; {of} are ranked in {said} of the cases")
+        return Judged(equal, f"equal: none ranks {of} more often than chance ({shares})")
+    return Judged(odds / odds.sum(), f"odds above chance; {of} are ranked in {shares} of the cases")
 
 
 def one_of(graph: Graph, views: Views, wanted: Any, seed: int, recorder: Recorder) -> Graph:
@@ -293,9 +293,9 @@ def _sampled(known: Constraints, rng: np.random.Generator) -> tuple[Ints, Floats
     if known.shares is not None:
         own = rng.permutation(np.flatnonzero(known.shares.told))[:_SOURCES]
         i, j = np.triu_indices(own.size, 1)
-        (within, between), told = known.label_weights, known.shares.at(own)
-        same = (told.values[i] * told.values[j]).sum(axis=1)
-        belief = told.belief[i] * told.belief[j] * (within * same - between * (1.0 - same))
+        (within, between), shares = known.label_weights, known.shares.at(own)
+        same = (shares.values[i] * shares.values[j]).sum(axis=1)
+        belief = shares.belief[i] * shares.belief[j] * (within * same - between * (1.0 - same))
         kinds.append((np.column_stack([own[i], own[j]]), belief))
     elif known.labels is not None:
         own = rng.permutation(np.flatnonzero(known.labels >= 0))[:_SOURCES]

@@ -116,24 +116,18 @@ def has_even_weights(degrees: NDArray[np.float64]) -> bool:
 # --- Nodes that stand for several
 
 
-_ROWS = 1 << 17  # of a matrix at once
 _FAR = 2.0**20
 
 
 def fold(affinity: sp.csr_matrix, by: Floats) -> sp.csr_matrix:
     """CWC with C = diag(by), in W's precision; nodes that count nothing lose their edges.
 
-    A matrix of its own: `affinity` is not changed. Cost O(nnz), in blocks of rows.
+    A matrix of its own: `affinity` is not changed. Cost O(nnz).
     """
+    from mustlink.kernels.spmm import scaled
+
     W = affinity
-    data = np.empty_like(W.data)
-    for first in range(0, W.shape[0], _ROWS):
-        last = min(first + _ROWS, W.shape[0])
-        part = slice(W.indptr[first], W.indptr[last])
-        rows = np.repeat(by[first:last], np.diff(W.indptr[first : last + 1]))
-        # The product of the two first: it is the same for (i, j) and (j, i).
-        data[part] = W.data[part] * (by[W.indices[part]] * rows)
-    found = sp.csr_matrix((data, W.indices, W.indptr), shape=W.shape)
+    found = sp.csr_matrix((scaled(W, by), W.indices, W.indptr), shape=W.shape)
     if not by.all():
         found = found.copy()  # the pattern is W's
         found.eliminate_zeros()
@@ -165,6 +159,6 @@ def as_sample_weight(sample_weight: Any, n: int) -> Floats | None:
     largest = float(found.max())
     if not 1 / _FAR <= largest <= _FAR:
         scaled = np.ldexp(found, -int(np.floor(np.log2(largest))))
-        # One that becomes 0 would be no node; so its edges are lost, which is told.
+        # One that becomes 0 would be no node; so its edges are lost, with a note.
         found = np.where(found > 0, np.maximum(scaled, np.finfo(np.float64).tiny), 0.0)
     return None if (found == 1.0).all() else found

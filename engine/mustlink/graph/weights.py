@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -157,10 +156,9 @@ def weigh(
         for start in starts:
             some(start)
         return
-    from mustlink.kernels.blocks import workers
+    from mustlink.kernels.threads import in_threads
 
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(some, starts))
+    in_threads(some, starts)
 
 
 def _symmetric(indices: NDArray[np.int32], weights: NDArray[np.floating]) -> sp.csr_matrix:
@@ -320,7 +318,7 @@ def graph_of_distances(matrix: Any, weights: str) -> Graph:
 
 
 def _lists(D: sp.csr_matrix) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Neighbour lists (n, k), ascending, -1 and Inf where a row has fewer, nobody its own."""
+    """Neighbour lists (n, k), ascending, -1 and Inf where a row has fewer, no point its own."""
     n = D.shape[0]
     rows = np.repeat(np.arange(n), np.diff(D.indptr))
     other = D.indices != rows

@@ -1,5 +1,5 @@
 """Compiled inner loops (numba): arrays in, arrays out, no policy."""
 
-from mustlink.kernels.loops import ensure_cache_folder
+from mustlink.kernels.threads import ensure_cache_folder
 
 ensure_cache_folder()

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
 from mustlink.kernels.row_hash import sort_row
+from mustlink.kernels.threads import loop
 
 _ONE = np.uint64(1)
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # its 64 runs of 6 bits are all different
@@ -21,11 +21,12 @@ _BLOCKS = 8  # of aggregates, each with lists as long as there are aggregates
 
 @loop()
 def _count(
+    lo: int, hi: int,
     members: Any, starts: Any, group: Any, indptr: Any, indices: Any, own: Any, counts: Any,
     some_met: Any,
 ) -> None:  # fmt: skip
     size = starts.size - 1
-    for block in nb.prange(_BLOCKS):
+    for block in range(lo, hi):
         met = some_met[block]
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
             held = 0
@@ -61,11 +62,12 @@ def _in_order(bits: Any, low: int, high: int, columns: Any, at: int) -> None:
 
 @loop()
 def _fill(
+    lo: int, hi: int,
     members: Any, starts: Any, group: Any, weight: Any, indptr: Any, indices: Any, data: Any,
     own: Any, rows: Any, columns: Any, values: Any, some_totals: Any, some_bits: Any,
 ) -> None:  # fmt: skip
     size, sign = starts.size - 1, -1.0 if own else 1.0
-    for block in nb.prange(_BLOCKS):
+    for block in range(lo, hi):
         total, bits = some_totals[block], some_bits[block]
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
             at, low, high = rows[g], g, g
@@ -116,15 +118,14 @@ def aggregated(matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool) -> 
     lists = R.indices, R.indptr, group
     # Made here: arrays made in a kernel are slow to compile.
     met = np.zeros((_BLOCKS, size), dtype=np.int32)
-    _count(matrix.nnz, *lists, *arrays, complement, rows, met)
+    _count(_BLOCKS, matrix.nnz, *lists, *arrays, complement, rows, met)
     del met
     np.cumsum(rows, out=rows)
     kind = np.int32 if rows[-1] < np.iinfo(np.int32).max else np.int64
     columns, values = np.empty(rows[-1], dtype=kind), np.empty(rows[-1])
     room = np.zeros((_BLOCKS, size)), np.zeros((_BLOCKS, size // 64 + 1), dtype=np.uint64)
-    _fill(
-        matrix.nnz, *lists, weight, *arrays, matrix.data, complement, rows, columns, values, *room
-    )
+    into = rows, columns, values, *room
+    _fill(_BLOCKS, matrix.nnz, *lists, weight, *arrays, matrix.data, complement, *into)
     found = sp.csr_matrix((size, size))
     found.indptr, found.indices, found.data = rows.astype(kind), columns, values
     found.has_sorted_indices = True
@@ -227,7 +228,7 @@ def group_rest(
 
 @nb.njit(cache=True, nogil=True)
 def settle(group: Any) -> None:
-    """In place: those who joined get their group's number."""
+    """In place: nodes that joined a group get its number."""
     for i in range(group.size):
         if group[i] <= _JOINED:
             group[i] = _JOINED - group[i]
@@ -237,9 +238,9 @@ def settle(group: Any) -> None:
 
 
 @loop()
-def _largest(indptr: Any, indices: Any, data: Any, found: Any) -> None:
+def _largest(lo: int, hi: int, indptr: Any, indices: Any, data: Any, found: Any) -> None:
     """The largest size off the diagonal of every row."""
-    for i in nb.prange(found.size):
+    for i in range(lo, hi):
         most = found.dtype.type(0)
         for q in range(indptr[i], indptr[i + 1]):
             if indices[q] != i:
@@ -249,9 +250,9 @@ def _largest(indptr: Any, indices: Any, data: Any, found: Any) -> None:
 
 @loop()
 def _count_strong(
-    indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
 ) -> None:
-    for i in nb.prange(largest.size):
+    for i in range(lo, hi):
         held = 0
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
@@ -261,9 +262,10 @@ def _count_strong(
 
 @loop()
 def _fill_strong(
-    indptr: Any, indices: Any, data: Any, largest: Any, share: Any, starts: Any, columns: Any
-) -> None:
-    for i in nb.prange(largest.size):
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, largest: Any, share: Any, starts: Any,
+    columns: Any,
+) -> None:  # fmt: skip
+    for i in range(lo, hi):
         at = starts[i]
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
@@ -275,7 +277,7 @@ def _fill_strong(
 def strongest_links(matrix: sp.csr_matrix) -> NDArray[Any]:
     """The largest size off the diagonal in every row, (m,); own columns come first."""
     found = np.zeros(matrix.shape[0], dtype=matrix.dtype)
-    _largest(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, found)
+    _largest(found.size, matrix.nnz, matrix.indptr, matrix.indices, matrix.data, found)
     return found
 
 
@@ -286,7 +288,7 @@ def strong_links(matrix: sp.csr_matrix, share: float) -> sp.csr_matrix:
     passes over the matrix.
     """
     n = matrix.shape[0]
-    arrays = matrix.nnz, matrix.indptr, matrix.indices, matrix.data
+    arrays = n, matrix.nnz, matrix.indptr, matrix.indices, matrix.data
     largest = strongest_links(matrix)
     starts = np.zeros(n + 1, dtype=matrix.indptr.dtype)
     _count_strong(*arrays, largest, share, starts)
@@ -346,10 +348,11 @@ def heaviest_links(
 
 @loop()
 def _count_whole(
-    members: Any, starts: Any, group: Any, indptr: Any, indices: Any, counts: Any, some_met: Any
-) -> None:
+    lo: int, hi: int, members: Any, starts: Any, group: Any, indptr: Any, indices: Any, counts: Any,
+    some_met: Any,
+) -> None:  # fmt: skip
     size = starts.size - 1
-    for block in nb.prange(_BLOCKS):
+    for block in range(lo, hi):
         met = some_met[block]
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
             met[group[members[starts[g]]]], held = g + 1, 1
@@ -365,11 +368,12 @@ def _count_whole(
 
 @loop()
 def _fill_whole(
+    lo: int, hi: int,
     members: Any, starts: Any, group: Any, weight: Any, indptr: Any, indices: Any, data: Any,
     unit: Any, rows: Any, columns: Any, values: Any, some_met: Any,
 ) -> None:  # fmt: skip
     size = starts.size - 1
-    for block in nb.prange(_BLOCKS):
+    for block in range(lo, hi):
         met = some_met[block]  # where in the row a column's sum is, and one more
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
             first = rows[g]
@@ -408,9 +412,10 @@ def whole_links(
     arrays = matrix.indptr, matrix.indices
     rows = np.zeros(found.size + 1, dtype=np.int64)
     met = np.zeros((_BLOCKS, size), dtype=np.int64)
-    _count_whole(matrix.nnz, *lists, *arrays, rows, met)
+    _count_whole(_BLOCKS, matrix.nnz, *lists, *arrays, rows, met)
     np.cumsum(rows, out=rows)
     met[:] = 0
     columns, values = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1], dtype=np.int64)
-    _fill_whole(matrix.nnz, *lists, weight, *arrays, matrix.data, unit, rows, columns, values, met)
+    arrays += (matrix.data,)
+    _fill_whole(_BLOCKS, matrix.nnz, *lists, weight, *arrays, unit, rows, columns, values, met)
     return found, sp.csr_matrix((values, columns, rows), shape=(found.size, size))

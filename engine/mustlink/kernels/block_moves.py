@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.threads import loop
 
 Floats = NDArray[np.float64]
 _PIECE = 1024  # rows that share a thread's scratch
@@ -56,9 +56,9 @@ def _gains_of(A: Any, i: Any, scratch: Any, out: Any) -> None:
 
 
 @loop()
-def _best(A: Any, best: Any, gain: Any) -> None:
+def _best(lo: int, hi: int, A: Any, best: Any, gain: Any) -> None:
     blocks, k = A[4], A[6].size
-    for piece in nb.prange((best.size + _PIECE - 1) // _PIECE):
+    for piece in range(lo, hi):
         scratch, gains = (np.empty(k, dtype=np.int64), np.zeros(k)), np.empty(k)
         for i in range(piece * _PIECE, min((piece + 1) * _PIECE, best.size)):
             best[i], gain[i] = blocks[i], 0.0
@@ -69,9 +69,9 @@ def _best(A: Any, best: Any, gain: Any) -> None:
 
 
 @loop()
-def _all(A: Any, out: Any) -> None:
+def _all(lo: int, hi: int, A: Any, out: Any) -> None:
     k = A[6].size
-    for piece in nb.prange((out.shape[0] + _PIECE - 1) // _PIECE):
+    for piece in range(lo, hi):
         scratch = (np.empty(k, dtype=np.int64), np.zeros(k))
         for i in range(piece * _PIECE, min((piece + 1) * _PIECE, out.shape[0])):
             _gains_of(A, i, scratch, out[i])
@@ -94,7 +94,7 @@ def best_blocks(
     """
     A = S.indptr, S.indices, S.data, root, blocks, log_rates, expected
     best, gain = np.empty(blocks.size, dtype=np.int64), np.empty(blocks.size)
-    _best(S.nnz * expected.size, A, best, gain)
+    _best(-(-blocks.size // _PIECE), S.nnz * expected.size, A, best, gain)
     return best, gain
 
 
@@ -104,7 +104,7 @@ def block_gains(
     """The gain of every block for every node (m, k), as in `best_blocks`."""
     A = S.indptr, S.indices, S.data, root, blocks, log_rates, expected
     out = np.empty((blocks.size, expected.size))
-    _all(S.nnz * expected.size, A, out)
+    _all(-(-blocks.size // _PIECE), S.nnz * expected.size, A, out)
     return out
 
 
@@ -140,11 +140,13 @@ def _shares_of(W: Any, labels: Any, counts: Any, prior: Any, i: Any, out: Any) -
 
 
 @loop()
-def _evidence(W: Any, about: Any, X: Any, centers: Any, nodes: Any, out: Any) -> None:
+def _evidence(
+    lo: int, hi: int, W: Any, about: Any, X: Any, centers: Any, nodes: Any, out: Any
+) -> None:
     labels, counts, prior, spread = about
     shares, nearness = out
     k, width = centers.shape
-    for piece in nb.prange((nodes.size + _PIECE - 1) // _PIECE):
+    for piece in range(lo, hi):
         for at in range(piece * _PIECE, min((piece + 1) * _PIECE, nodes.size)):
             i = nodes[at]
             _shares_of(W, labels, counts, prior, i, shares[at])
@@ -178,6 +180,7 @@ def cluster_evidence(
     shares, nearness = np.empty((nodes.size, prior.size)), np.empty((nodes.size, prior.size))
     work = nodes.size * (centers.size + W.nnz // max(labels.size, 1))
     _evidence(
+        -(-nodes.size // _PIECE),
         work,
         (W.indptr, W.indices, W.data),
         (labels, counts, prior, spread),
@@ -215,8 +218,10 @@ def cluster_links(rows: Any, clusters: Any, found: Any, first: int = 0) -> None:
 
 
 @loop()
-def _row_cuts(indptr: Any, indices: Any, data: Any, place: Any, volume: Any, inside: Any) -> None:
-    for i in nb.prange(place.size):
+def _row_cuts(
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, place: Any, volume: Any, inside: Any
+) -> None:
+    for i in range(lo, hi):
         whole, kept, own = 0.0, 0.0, place[i]
         for q in range(indptr[i], indptr[i + 1]):
             whole += data[q]
@@ -231,5 +236,6 @@ def row_cuts(matrix: sp.csr_matrix, place: NDArray[np.int64]) -> tuple[Floats, F
     Sums are double whatever the precision of W. Cost: one pass over the matrix.
     """
     volume, inside = np.empty(place.size), np.empty(place.size)
-    _row_cuts(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, place, volume, inside)
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    _row_cuts(place.size, matrix.nnz, *arrays, place, volume, inside)
     return volume, inside

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
 from mustlink.kernels.buffer_pool import empty
-from mustlink.kernels.loops import SMALL, loop
 from mustlink.kernels.spmm import row_sums
+from mustlink.kernels.threads import SMALL, in_threads, loop, workers
 
 Block = NDArray[np.float64]
 
@@ -52,13 +52,6 @@ def row_slices(n: int, width: int) -> list[slice]:
     while rows > _LEAST and rows * width > _NUMBERS:
         rows //= 2
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
-
-
-def workers() -> int:
-    """Threads that a fit may use."""
-    import numba
-
-    return int(numba.get_num_threads())
 
 
 def gram(X: Block, Y: Block) -> Block:
@@ -194,14 +187,13 @@ def _over_rows(
         for rows in parts:
             each(rows)
         return
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(each, parts))
+    in_threads(each, parts)
 
 
 def by_rows(function: Callable[..., Any], *data: NDArray[Any]) -> NDArray[Any]:
     """`function` of rows of arrays (n, …), by rows: NumPy's own work, which is done in threads.
 
-    It knows no row but those that it is given, and calls no compiled loop with threads of its own.
+    It knows no row but those that it is given.
     """
     n, width = len(data[0]), sum(X.shape[1] if X.ndim > 1 else 1 for X in data)
     if len(row_slices(n, width)) < 2:
@@ -227,36 +219,36 @@ _STEP_ROWS = 1 << 14  # rows per partial sum: fixed, so that sums come out the s
 
 
 @loop(fastmath=True)
-def _dots(X: Any, Y: Any, rows: Any, partial: Any) -> None:
+def _dots(lo: int, hi: int, X: Any, Y: Any, rows: Any, partial: Any) -> None:
     n, width = X.shape
-    for part in nb.prange(partial.shape[0]):
+    for part in range(lo, hi):
         for i in range(part * rows, min((part + 1) * rows, n)):
             for c in range(width):
                 partial[part, c] += nb.float64(X[i, c]) * nb.float64(Y[i, c])
 
 
 @loop(fastmath=True)
-def _one(out: Any, b: Any, U: Any, u: Any, columns: Any) -> None:
+def _one(lo: int, hi: int, out: Any, b: Any, U: Any, u: Any, columns: Any) -> None:
     width = u.size
-    for i in nb.prange(out.shape[0]):
+    for i in range(lo, hi):
         for c in range(width):
             at = columns[c]
             out[i, at] = b[c] * out[i, at] + u[c] * U[i, c]
 
 
 @loop(fastmath=True)
-def _two(out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, columns: Any) -> None:
+def _two(lo: int, hi: int, out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, columns: Any) -> None:
     width = u.size
-    for i in nb.prange(out.shape[0]):
+    for i in range(lo, hi):
         for c in range(width):
             at = columns[c]
             out[i, at] = b[c] * out[i, at] + u[c] * U[i, c] + v[c] * V[i, c]
 
 
 @loop(fastmath=True)
-def _lessen(X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
+def _lessen(lo: int, hi: int, X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
     n, width = R.shape
-    for part in nb.prange(partial.shape[0]):
+    for part in range(lo, hi):
         for i in range(part * rows, min((part + 1) * rows, n)):
             for c in range(width):
                 r = X[i, c] - a[c] * V[i, c]
@@ -264,27 +256,27 @@ def _lessen(X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
                 partial[part, c] += r * r
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True, parallel=True)
-def _along(v: Any, X: Any, rows: Any, partial: Any) -> None:
+@loop(fastmath=True)
+def _along(lo: int, hi: int, v: Any, X: Any, rows: Any, partial: Any) -> None:
     n, width = X.shape
-    for part in nb.prange(partial.shape[0]):
+    for part in range(lo, hi):
         for i in range(part * rows, min((part + 1) * rows, n)):
             for c in range(width):
                 partial[part, c] += v[i] * X[i, c]
 
 
 @loop()  # one way for few rows and for many: they come out the same wherever a block is divided
-def _without(X: Any, v: Any, a: Any, out: Any) -> None:
-    n, width = X.shape
-    for i in nb.prange(n):
+def _without(lo: int, hi: int, X: Any, v: Any, a: Any, out: Any) -> None:
+    _n, width = X.shape
+    for i in range(lo, hi):
         for c in range(width):
             out[i, c] = X[i, c] - v[i] * a[c]
 
 
 @loop()
-def _peaks(X: Any, rows: Any, partial: Any) -> None:
+def _peaks(lo: int, hi: int, X: Any, rows: Any, partial: Any) -> None:
     n, width = X.shape
-    for part in nb.prange(partial.shape[0]):
+    for part in range(lo, hi):
         for i in range(part * rows, min((part + 1) * rows, n)):
             for c in range(width):
                 x, peak = nb.float64(X[i, c]), partial[part, c]
@@ -304,7 +296,7 @@ def _total(partial: Block) -> Scalars:
 def dots(X: Block, Y: Block) -> Scalars:
     """Inner products column by column of two blocks (n, b)."""
     partial = _partial(X)
-    _dots(X.size, X, Y, _STEP_ROWS, partial)
+    _dots(len(partial), X.size, X, Y, _STEP_ROWS, partial)
     return _total(partial)
 
 
@@ -317,13 +309,13 @@ def blend(
     """In place out[:, columns] = out[:, columns]·diag(keep) + Σ V·diag(a), one or two terms."""
     work = (1 + len(terms)) * out.shape[0] * keep.size
     kernel = _one if len(terms) == 1 else _two
-    kernel(work, out, keep, *(part for term in terms for part in term), columns)
+    kernel(len(out), work, out, keep, *(part for term in terms for part in term), columns)
 
 
 def lessen(X: Block, V: Block, a: Scalars, out: Block) -> Scalars:
     """Write out = X − V·diag(a), where `out` may be X; returns the squared lengths of columns."""
     partial = _partial(X)
-    _lessen(2 * X.size, X, V, a, _STEP_ROWS, out, partial)
+    _lessen(len(partial), 2 * X.size, X, V, a, _STEP_ROWS, out, partial)
     return _total(partial)
 
 
@@ -332,21 +324,21 @@ def along(v: Scalars, X: Block) -> Scalars:
     if X.size < SMALL:
         return np.asarray(v @ X, dtype=np.float64)
     partial = _partial(X)
-    _along(v, X, _STEP_ROWS, partial)
+    _along(len(partial), X.size, v, X, _STEP_ROWS, partial)
     return _total(partial)
 
 
 def without(X: Block, v: Scalars, a: Scalars) -> Block:
     """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
     out = empty(X.shape, X.dtype)
-    _without(X.size, X, v, a, out)
+    _without(len(X), X.size, X, v, a, out)
     return out
 
 
 def peaks(X: Block) -> Scalars:
     """The entry of largest magnitude of every column, (b,); of equal ones the first."""
     partial = _partial(X)
-    _peaks(X.size, X, _STEP_ROWS, partial)
+    _peaks(len(partial), X.size, X, _STEP_ROWS, partial)
     return np.asarray(
         partial[np.abs(partial).argmax(axis=0), np.arange(X.shape[1])], dtype=np.float64
     )
@@ -365,8 +357,8 @@ def _add(X: Any, groups: Any, scale: Any, out: Any) -> None:
 
 
 @loop()
-def _hand_out(C: Any, groups: Any, scale: Any, out: Any) -> None:
-    for i in nb.prange(out.shape[0]):
+def _hand_out(lo: int, hi: int, C: Any, groups: Any, scale: Any, out: Any) -> None:
+    for i in range(lo, hi):
         g = groups[i]
         v = scale[i]
         for c in range(out.shape[1]):
@@ -390,14 +382,14 @@ def hand_out(
 ) -> NDArray[Any]:
     """Row i: scale_i·C[groups_i], (n, b)."""
     out = empty((groups.size, C.shape[1]), dtype)
-    _hand_out(out.size, np.ascontiguousarray(C, dtype=np.float64), groups, scale, out)
+    _hand_out(len(out), out.size, np.ascontiguousarray(C, dtype=np.float64), groups, scale, out)
     return out
 
 
 # --- Standard normal numbers by counting: one for every seed, node and column, in any order
 #
 # x = (−2 ln u)^½ cos 2πv (Box & Muller 1958), u and v from a hash of (seed, node, column) by the
-# finaliser of splitmix64 (Steele, Lea & Flood 2014). Whoever holds a node makes its numbers alone.
+# finaliser of splitmix64 (Steele, Lea & Flood 2014). A node's numbers need no other node.
 
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -415,9 +407,9 @@ def mixed_bits(z: Any) -> Any:
 
 
 @loop()
-def _normals(nodes: Any, seed: Any, out: Any) -> None:
+def _normals(lo: int, hi: int, nodes: Any, seed: Any, out: Any) -> None:
     origin = mixed_bits(nb.uint64(seed) + _STEP)
-    for i in nb.prange(out.shape[0]):
+    for i in range(lo, hi):
         row = mixed_bits(origin + nb.uint64(nodes[i]) * _STEP)
         for c in range(out.shape[1]):
             first = mixed_bits(row + nb.uint64(c + 1) * _COLUMN)
@@ -433,7 +425,7 @@ def normals(nodes: NDArray[np.int64], width: int, seed: int) -> NDArray[np.float
     `seed` is any integer, taken modulo 2⁶⁴. Cost: some twenty operations a number.
     """
     out = np.empty((nodes.size, width))
-    _normals(16 * out.size, nodes, np.uint64(seed % (1 << 64)), out)
+    _normals(len(out), 16 * out.size, nodes, np.uint64(seed % (1 << 64)), out)
     return out
 
 
@@ -448,13 +440,14 @@ _TERM_ROWS = 1 << 12  # rows per partial sum: fixed, so that sums come out the s
 
 @loop(fastmath=True)
 def _term(
+    lo: int, hi: int,
     indptr: Any, indices: Any, data: Any, V: Any, old: Any, weights: Any, rows: Any, out: Any,
     partial: Any,
 ) -> None:  # fmt: skip
     a, b, c = weights[0], weights[1], weights[2]
     n, width = out.shape
     width = nb.uint64(width)
-    for part in nb.prange(partial.shape[0]):
+    for part in range(lo, hi):
         for i in range(nb.uint64(part * rows), nb.uint64(min((part + 1) * rows, n))):
             row_sums(indices, data, indptr[i], indptr[i + 1], V, out, i)
             inner, square = 0.0, 0.0
@@ -468,9 +461,9 @@ def _term(
 
 
 @loop(fastmath=True)
-def _mix(terms: Any, which: Any, C: Any, out: Any) -> None:
+def _mix(lo: int, hi: int, terms: Any, which: Any, C: Any, out: Any) -> None:
     width = nb.uint64(out.shape[2])
-    for i in nb.prange(out.shape[1]):
+    for i in range(lo, hi):
         for q in range(out.shape[0]):
             for t in range(which.size):
                 w = C[t, q]
@@ -489,7 +482,7 @@ def next_term(
     """
     partial = np.zeros((max(1, -(-out.shape[0] // _TERM_ROWS)), 2))
     arrays = S.indptr, S.indices, S.data, V, old, np.array(weights)
-    _term(S.nnz * V.shape[1], *arrays, _TERM_ROWS, out, partial)
+    _term(len(partial), S.nnz * V.shape[1], *arrays, _TERM_ROWS, out, partial)
     inner, square = partial.sum(axis=0)
     return float(inner), float(square)
 
@@ -498,4 +491,4 @@ def mix(
     terms: NDArray[np.float64], which: NDArray[np.int64], C: Block, out: NDArray[np.float64]
 ) -> None:
     """Add Σ_t C_tq·terms[which_t] to out[q]: `terms` (…, n, b), C (t, p), `out` (p, n, b)."""
-    _mix(C.size * terms[0].size, terms, which, C, out)
+    _mix(out.shape[1], C.size * terms[0].size, terms, which, C, out)

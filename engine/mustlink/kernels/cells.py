@@ -1,4 +1,4 @@
-"""Cells of points that neighbours are searched in: their layout, who visits which, in what rounds.
+"""Cells of points, in which neighbours are searched: layout, visits between cells, rounds.
 
 Nodes are numbered cell by cell: those of cell a are starts[a]:starts[a + 1]. To be compared, its
 points are laid out in panels of 32, coordinate by coordinate, about the cell's centre.
@@ -31,7 +31,7 @@ class Cells(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """Who visits which of the A cells near his own: bits, `width` words a cell, from `first` on."""
+    """Which members visit which of A near cells: bits, `width` words a cell, from `first` on."""
 
     bits: Any
     first: Any
@@ -76,12 +76,12 @@ def about_centre(cells: Cells, cell: int, first: int, stop: int, out: Any) -> No
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def visit(
-    cells: Cells, limits: Any, near: Any, gaps: Any, slots: Any, reach: Any, visits: Visits,
+    cells: Cells, limits: Any, near: Any, gaps: Any, slots: Any, radii: Any, visits: Visits,
     used: Any, first: int, stop: int,
 ) -> None:  # fmt: skip
-    """Find who of the cells first:stop visits which of the first `slots` (C,) cells `near` (C, A).
+    """Mark which members of cells first:stop visit which of their first `slots` near cells (C, A).
 
-    x visits cell b unless it lies farther than `reach` (C,) of its own cell a, or than the last of
+    x visits cell b unless it lies farther than `radii` (C,) of its own cell a, or than the last of
     its list, from where points are as near to one centre as to the other, `gaps` (C, A) apart:
     |b - a|/2 - (x - a)·(b - a)/|b - a|. `used` (C, A) is by how many each is visited.
     """
@@ -99,9 +99,9 @@ def visit(
         about_centre(cells, a, start, start + m, members)
         D, far = np.empty((A, m), np.float32), np.empty(m, np.float32)
         np.dot(ways[: slots[a]], members.T, D[: slots[a]])
-        for i in range(m):  # of a list of copies nobody is nearer
+        for i in range(m):  # nothing is nearer than a list of copies
             limit = limits[start + i]
-            far[i] = min(reach[a], np.sqrt(limit)) if limit > 0 else -np.float32(np.inf)
+            far[i] = min(radii[a], np.sqrt(limit)) if limit > 0 else -np.float32(np.inf)
         for s in range(slots[a]):
             line, border = D[s], half * gaps[a, s]
             hits = np.int32(0)
@@ -163,14 +163,14 @@ class ThreadBuffers(NamedTuple):
     """One thread's arrays for queries, and for a cell of m members that they are compared with.
 
     `queries` (q, d) lie about the cell's centre; a point of the cell is near where its product
-    with one is at least `own` (q,) + min(`lower` - `reach`, `upper`), of which `masks` have a bit
-    each; `rows` and `places` are who is. `panels` and `members` of the cell lie about its centre.
-    `nodes` are who is to be compared, `products` any numbers.
+    with one is at least `own` (q,) + min(`lower` - `radii`, `upper`), of which `masks` have a bit
+    each; `rows` and `places` name the near pairs. `panels` and `members` of the cell lie about its
+    centre. `nodes` are to be compared with it, `products` are scratch.
     """
 
     queries: Any
     own: Any
-    reach: Any
+    radii: Any
     panels: Any
     lower: Any
     upper: Any
@@ -235,8 +235,8 @@ def across(
     """Compare the pairs of cells `edges` (e, 5): a, b, slot of b at a, slot of a at b, and whether
     all members are.
 
-    The cells are of two runs of `together`. Else who visits is compared with all members of the
-    other cell; a slot is -1 where nobody does. All that a cell is compared with, it is at once.
+    The cells are of two runs of `together`. Else members that visit are compared with all of the
+    other cell; a slot is -1 where none visits. A cell meets all its visitors at once.
     Returns the pairs of points compared.
     """
     starts, nodes = cells.starts, desk.nodes
@@ -262,7 +262,7 @@ def across(
 
 @nb.njit(cache=True, nogil=True)
 def _visitors(starts: Any, visits: Visits, cell: int, slot: int, nodes: Any, count: int) -> int:
-    """Add members of a cell that visit the one in this slot to `count` nodes; how many then."""
+    """Add members of a cell that visit the one in this slot to `count` nodes; returns the count."""
     if slot < 0:
         return count
     bits, width = visits.bits, visits.width[cell]
@@ -286,13 +286,13 @@ def _against(cells: Cells, lists: Nearest, desk: ThreadBuffers, nodes: Any, cell
     first, wide = cells.starts[cell], cells.starts[cell + 1] - cells.starts[cell]
     points, sizes, d = cells.points, cells.sizes, cells.points.shape[1]
     squared, indices, limits = lists.squared, lists.indices, lists.limits
-    queries, own, reach, masks = desk.queries, desk.own, desk.reach, desk.masks
+    queries, own, radii, masks = desk.queries, desk.own, desk.radii, desk.masks
     rows, places, gaps = desk.rows, desk.places, desk.products
     lower, upper, k = desk.lower, desk.upper, indices.shape[1]
     half = np.float32(0.5)
     share = half * (np.float32(1.0) - _ROUNDING)
     count = -(-wide // WIDE)
-    lower[wide : count * WIDE] = np.inf  # nobody
+    lower[wide : count * WIDE] = np.inf  # no point
     upper[wide : count * WIDE] = np.inf
     for j in range(wide):
         lower[j] = share * sizes[first + j]
@@ -301,12 +301,12 @@ def _against(cells: Cells, lists: Nearest, desk: ThreadBuffers, nodes: Any, cell
     panels_of(cells, cell, panels)
     for start in range(0, nodes.size, _QUERIES):
         some = nodes[start : start + _QUERIES]
-        _gather(points, cells.centres, cell, limits, some, queries, own, reach)
+        _gather(points, cells.centres, cell, limits, some, queries, own, radii)
         groups = -(-some.size // TALL)
         for p in range(count):
             for g in range(groups):
                 near_tile(
-                    queries, g, panels, p * WIDE * d, d, own, reach,
+                    queries, g, panels, p * WIDE * d, d, own, radii,
                     lower, upper, p, masks, (p * groups + g) * TALL // 2,
                 )  # fmt: skip
         near = _found(masks[: count * groups * TALL // 2], groups, some, rows, places)
@@ -324,7 +324,7 @@ def _against(cells: Cells, lists: Nearest, desk: ThreadBuffers, nodes: Any, cell
 
 @nb.njit(cache=True, nogil=True)
 def _found(masks: Any, groups: int, nodes: Any, rows: Any, places: Any) -> int:
-    """Write who of `nodes` is near to which member of the cell; how many pairs.
+    """Write which of `nodes` is near which member of the cell; returns the number of pairs.
 
     A word has the bits of two rows of a tile; the tiles of one panel follow each other.
     """
@@ -343,9 +343,9 @@ def _found(masks: Any, groups: int, nodes: Any, rows: Any, places: Any) -> int:
 @nb.njit(cache=True, nogil=True, fastmath=_FAST_LISTS)
 def _gather(
     points: Any, centres: Any, cell: int, limits: Any, nodes: Any, queries: Any, own: Any,
-    reach: Any,
+    radii: Any,
 ) -> None:  # fmt: skip
-    """Fill a desk with nodes about a cell's centre; nobody is near to who fills the last tile."""
+    """Fill a desk with nodes about a cell's centre; what fills up the last tile is near nothing."""
     half = np.float32(0.5)
     share = half * (np.float32(1.0) - _ROUNDING)
     for r in range(nodes.size):
@@ -355,11 +355,11 @@ def _gather(
             value = points[i, c] - centres[cell, c]
             queries[r, c] = value
             size += value * value
-        own[r], reach[r] = share * size, half * limits[i]
+        own[r], radii[r] = share * size, half * limits[i]
     for r in range(nodes.size, -(-nodes.size // TALL) * TALL):
         for c in range(points.shape[1]):
             queries[r, c] = np.float32(0.0)
-        own[r], reach[r] = np.nan, np.float32(0.0)
+        own[r], radii[r] = np.nan, np.float32(0.0)
 
 
 # --- From a near centre to the nearest, by way of the centres around each

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.blocks import by_rows
+from mustlink.kernels.threads import loop
 
 
 @nb.njit(cache=True, nogil=True)
@@ -53,7 +54,7 @@ def _advance(
 @nb.njit(cache=True, nogil=True)
 def _gather(
     x: Any, front: Any, size: Any, weights: Any, total: Any, seen: Any, stamp: Any, touched: Any,
-    reach: Any,
+    support: Any,
 ) -> Any:  # fmt: skip
     """total_iq += weights_q x_i on the front; nodes met for the first time join `touched`."""
     for a in range(size):
@@ -61,29 +62,29 @@ def _gather(
         if seen[i] != stamp:
             seen[i] = stamp
             total[i, :] = 0.0
-            touched[reach] = i
-            reach += 1
+            touched[support] = i
+            support += 1
         for q in range(weights.size):
             total[i, q] += weights[q] * x[i]
-    return reach
+    return support
 
 
 @nb.njit(cache=True, nogil=True)
 def _keep(
-    total: Any, touched: Any, reach: Any, root: Any, importance: Any, least: Any, rows: Any,
+    total: Any, touched: Any, support: Any, root: Any, importance: Any, least: Any, rows: Any,
     kept: Any, count: Any,
 ) -> Any:  # fmt: skip
     """Append what matters of a column."""
     width = importance.size
-    if count + reach > rows.size:
-        more = np.empty(2 * rows.size + reach, dtype=np.int32)
+    if count + support > rows.size:
+        more = np.empty(2 * rows.size + support, dtype=np.int32)
         longer = np.empty((more.size, width), dtype=kept.dtype)
         for p in range(count):  # assigned as a whole they take seconds to compile
             more[p] = rows[p]
             for q in range(width):
                 longer[p, q] = kept[p, q]
         rows, kept = more, longer
-    for a in range(reach):
+    for a in range(support):
         i = nb.uint64(touched[a])
         matter = 0.0
         for q in range(width):
@@ -109,7 +110,7 @@ def _columns(
     kept = np.empty((1 << 12, importance.size), dtype=kind.dtype)
     count = 0
     for source in range(first, last):
-        size, reach, scale = 0, 0, 0.0
+        size, support, scale = 0, 0, 0.0
         for e in range(starts[source], starts[source + 1]):
             i = nb.uint64(nodes[e])
             x[i] = values[e]
@@ -117,15 +118,15 @@ def _columns(
             front[size] = i
             size += 1
         for k in range(steps):
-            reach = _gather(
-                x, front, size, coefficients[k], total, seen, source + 1, touched, reach
+            support = _gather(
+                x, front, size, coefficients[k], total, seen, source + 1, touched, support
             )
             if k + 1 == steps or size == 0:
                 break
             wide = _spread(indptr, indices, data, x, front, size, y, ring)
             size = _advance(y, ring, wide, thresholds[k + 1] * scale, root, x, front)
         rows, kept, count = _keep(
-            total, touched, reach, root, importance, least * scale, rows, kept, count
+            total, touched, support, root, importance, least * scale, rows, kept, count
         )
         ends[source - first + 1] = count
     return ends, rows[:count].copy(), kept[:count].copy()
@@ -174,11 +175,12 @@ def diffused_columns(
 
 @loop()
 def _highest(
-    indptr: Any, indices: Any, data: Any, strongest: Any, share: Any, values: Any, asked: Any,
+    lo: int, hi: int,
+    indptr: Any, indices: Any, data: Any, strongest: Any, share: Any, values: Any, chosen: Any,
     found: Any,
 ) -> None:  # fmt: skip
-    for i in nb.prange(found.size):
-        if not asked[i]:
+    for i in range(lo, hi):
+        if not chosen[i]:
             continue
         most = values[i]
         for q in range(indptr[i], indptr[i + 1]):
@@ -189,8 +191,10 @@ def _highest(
 
 
 @loop()
-def _nearest(indptr: Any, indices: Any, data: Any, values: Any, found: Any) -> None:
-    for i in nb.prange(found.size):
+def _nearest(
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, values: Any, found: Any
+) -> None:
+    for i in range(lo, hi):
         found[i] = values[i]
         if found[i] == 0:
             most = data.dtype.type(0)
@@ -204,22 +208,22 @@ def highest_near(
     matrix: sp.csr_matrix,
     links: tuple[NDArray[Any], float],
     values: NDArray[np.int64],
-    asked: NDArray[np.bool_],
+    chosen: NDArray[np.bool_],
     found: NDArray[np.int64],
 ) -> None:
-    """Write the largest value of a row's node and those it has a strong link to, where `asked`.
+    """Write the largest value of a row's node and those it has a strong link to, where `chosen`.
 
     `links` are (strongest, share): a link is strong from the share of the lesser of both ends'
     strongest on. `strongest` and `values` are of all columns.
     """
     arrays = matrix.indptr, matrix.indices, matrix.data, *links
-    _highest(matrix.nnz, *arrays, values, asked, found)
+    _highest(found.size, matrix.nnz, *arrays, values, chosen, found)
 
 
 def nearest_value(matrix: sp.csr_matrix, values: NDArray[np.int64]) -> NDArray[np.int64]:
     """A row's value, and where that is 0 the one at the end of its heaviest link to another."""
     found = np.empty(matrix.shape[0], dtype=np.int64)
-    _nearest(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, values, found)
+    _nearest(found.size, matrix.nnz, matrix.indptr, matrix.indices, matrix.data, values, found)
     return found
 
 
@@ -238,19 +242,14 @@ def node_keys(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 # --- Similarities adjusted by propagated constraints (FLI11 eq. 9)
 
 
-@loop()
-def _adjust(weights: Any, beliefs: Any, out: Any) -> None:
-    for e in nb.prange(weights.size):
-        f = min(1.0, max(-1.0, beliefs[e]))
-        w = weights[e]
-        out[e] = 1.0 - (1.0 - f) * (1.0 - w) if f >= 0.0 else (1.0 + f) * w
-
-
 def adjust(weights: NDArray[np.float64], beliefs: NDArray[np.float64]) -> NDArray[np.float64]:
     """w* = 1 − (1 − F)(1 − w) where F >= 0, (1 + F)w where F < 0; both (e,), w in [0, 1].
 
     F is cut to [-1, 1], so that w* stays in [0, 1]. Source: FLI11 eq. 9. Cost: one pass.
     """
-    out = np.empty(weights.size, dtype=weights.dtype)
-    _adjust(weights.size, weights, beliefs, out)
-    return out
+
+    def some(w: NDArray[Any], f: NDArray[Any]) -> NDArray[Any]:
+        f = np.clip(f, -1.0, 1.0)
+        return np.where(f >= 0.0, 1.0 - (1.0 - f) * (1.0 - w), (1.0 + f) * w).astype(w.dtype)
+
+    return by_rows(some, weights, beliefs)

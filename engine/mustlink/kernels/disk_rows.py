@@ -12,20 +12,21 @@ import numba as nb
 
 from mustlink.kernels.blocks import mixed_bits
 from mustlink.kernels.graph_walk import join
-from mustlink.kernels.loops import loop
 from mustlink.kernels.spmm import row_sums
+from mustlink.kernels.threads import loop
 
 _SALT = 0x9E3779B97F4A7C15
 
 
 @loop(fastmath=True)
 def _advance(
+    lo: int, hi: int,
     indptr: Any, indices: Any, data: Any, X: Any, first: Any, inverse: Any, weights: Any,
     sums: Any, out: Any,
 ) -> None:  # fmt: skip
     a, b, c = weights[0], weights[1], weights[2]
     width = nb.uint64(X.shape[1])
-    for r in nb.prange(inverse.size):
+    for r in range(lo, hi):
         row_sums(indices, data, indptr[r], indptr[r + 1], X, sums, r)
         i = nb.uint64(first + r)
         scale = a * inverse[r]
@@ -35,12 +36,13 @@ def _advance(
 
 @loop(fastmath=True)
 def _relax(
+    lo: int, hi: int,
     indptr: Any, indices: Any, data: Any, X: Any, B: Any, first: Any, inverse: Any, smoother: Any,
     weights: Any, sums: Any, step: Any, out: Any,
 ) -> None:  # fmt: skip
     old, new = weights[0], weights[1]
     width = nb.uint64(X.shape[1])
-    for r in nb.prange(inverse.size):
+    for r in range(lo, hi):
         row_sums(indices, data, indptr[r], indptr[r + 1], X, sums, r)
         i = nb.uint64(first + r)
         scale, by = inverse[r], new * smoother[r]
@@ -54,7 +56,7 @@ def _relax(
 @nb.njit(cache=True, nogil=True)
 def _look(
     indptr: Any, indices: Any, data: Any, first: Any, parent: Any, degrees: Any, loops: Any,
-    told: Any,
+    skew: Any,
 ) -> int:  # fmt: skip
     scale = 2.0**-32
     for r in range(degrees.size):
@@ -75,8 +77,8 @@ def _look(
                 mixed = mixed_bits(nb.uint64(j) + nb.uint64(_SALT))
                 u = (mixed >> nb.uint64(32)) * scale - 0.5
                 v = (mixed & nb.uint64(0xFFFFFFFF)) * scale - 0.5
-                told[0] += w * (x * v - y * u)
-                told[1] += w * w
+                skew[0] += w * (x * v - y * u)
+                skew[1] += w * w
         degrees[r] = total
     return -1
 
@@ -87,7 +89,7 @@ def advance(block: Any, X: Any, inverse: Any, weights: Any, sums: Any, out: Any)
     `sums` (m, w) is room for sums of the rows. Cost: one product and nothing else.
     """
     arrays = block.indptr, block.indices, block.data, X, block.first, inverse, weights, sums, out
-    _advance(block.nnz * X.shape[1], *arrays)
+    _advance(inverse.size, block.nnz * X.shape[1], *arrays)
 
 
 def relax(
@@ -96,14 +98,15 @@ def relax(
 ) -> None:  # fmt: skip
     """Out = X + step after step = old·step + new·diag(smoother)(B − (I − P)X), rows of a block."""
     arrays = block.indptr, block.indices, block.data, X, B, block.first
-    _relax(block.nnz * X.shape[1], *arrays, inverse, smoother, weights, sums, step, out)
+    work = block.nnz * X.shape[1]
+    _relax(inverse.size, work, *arrays, inverse, smoother, weights, sums, step, out)
 
 
-def look(block: Any, parent: Any, degrees: Any, loops: Any, told: Any) -> int:
+def look(block: Any, parent: Any, degrees: Any, loops: Any, skew: Any) -> int:
     """Degrees and loops (m,) of the rows, groups of linked nodes joined in `parent` (n,).
 
-    `told` gains Σ w_ij(x_i y_j − y_i x_j) with random x, y in [−½, ½], 0 where W is symmetric, and
+    `skew` gains Σ w_ij(x_i y_j − y_i x_j) with random x, y in [−½, ½], 0 where W is symmetric, and
     Σ w². Returns the first entry that is no weight, −1 if there is none.
     """
     arrays = block.indptr, block.indices, block.data, block.first
-    return int(_look(*arrays, parent, degrees, loops, told))
+    return int(_look(*arrays, parent, degrees, loops, skew))

@@ -85,7 +85,7 @@ def _row(
     The places are in `touched`. Columns that can only lower F come last, and only where others
     have been.
     """
-    reach, width = 0, values.shape[1]
+    support, width = 0, values.shape[1]
     for lowers in range(2):
         for s in range(active):
             b = nb.uint64(met[s])
@@ -106,24 +106,24 @@ def _row(
                     term += coef[b, q] * values[p, q]
                 if seen[j] != i + 1:
                     seen[j] = i + 1
-                    touched[reach] = j
-                    reach += 1
+                    touched[support] = j
+                    support += 1
                     row[j] = term
                 else:
                     row[j] += term
-        if reach == 0:
+        if support == 0:
             break
     row[i] = 0.0
     for e in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
         row[indices[e]] = 0.0
-    return reach
+    return support
 
 
 @nb.njit(cache=True, nogil=True)
-def _largest(row: Any, touched: Any, reach: Any, floor: Any, best: Any, near: Any) -> Any:
+def _largest(row: Any, touched: Any, support: Any, floor: Any, best: Any, near: Any) -> Any:
     """The largest entries above the floor, in falling order, as many as `best` has room for."""
     held, wanted = 0, best.size
-    for a in range(reach):
+    for a in range(support):
         j = touched[a]
         v = row[j]
         if v <= floor or (held == wanted and v <= best[held - 1]):
@@ -158,15 +158,15 @@ def _found(
         active = _coefficients(
             i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
         )
-        reach = _row(
+        support = _row(
             i, met, active, coef, ends, rows, values, sizes, least, skip / parts[i], row, seen,
             touched, indptr, indices,
         )  # fmt: skip
         number = 0
         if wanted:
-            number = _largest(row, touched, reach, floors[i], best, near)
+            number = _largest(row, touched, support, floors[i], best, near)
         else:
-            for a in range(reach):
+            for a in range(support):
                 j = touched[a]
                 if row[j] * min(parts[i], parts[j]) > floors[i]:
                     near[number] = j

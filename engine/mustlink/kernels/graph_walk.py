@@ -8,8 +8,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
 from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
+from mustlink.kernels.threads import loop
 
 
 @nb.njit(cache=True, nogil=True)
@@ -108,8 +108,8 @@ def walk(
 
 
 @nb.njit(cache=True, nogil=True)
-def reaches(
-    points: Any, indptr: Any, indices: Any, nodes: Any, near: int, k: int, scale: Any, reach: Any
+def neighbor_radii(
+    points: Any, indptr: Any, indices: Any, nodes: Any, near: int, k: int, scale: Any, radii: Any
 ) -> None:
     """Squared lengths of the edges of `nodes` (m,): that to the `near`-th neighbour, and the k-th.
 
@@ -123,7 +123,7 @@ def reaches(
             gaps[e - a] = squared_gap(points, own, points, indices[e])
         gaps.sort()
         scale[i] = gaps[min(near, b - a) - 1] if b > a else np.inf
-        reach[i] = gaps[min(k, b - a) - 1] if b > a else np.inf
+        radii[i] = gaps[min(k, b - a) - 1] if b > a else np.inf
 
 
 @nb.njit(cache=True, nogil=True)
@@ -200,7 +200,8 @@ def smallest_members(indptr: Any, indices: Any) -> Any:
     _join_first(indptr, indices, parent)
     if parent.size:
         apart = np.zeros(parent.size, dtype=np.bool_)
-        _find_apart(indices.size, indptr, indices, parent, int(np.bincount(parent).argmax()), apart)
+        largest = int(np.bincount(parent).argmax())
+        _find_apart(parent.size, indices.size, indptr, indices, parent, largest, apart)
         _join_all(indptr, indices, parent, np.flatnonzero(apart))
     return parent
 
@@ -215,9 +216,11 @@ def _join_first(indptr: Any, indices: Any, parent: Any) -> None:
 
 
 @loop()
-def _find_apart(indptr: Any, indices: Any, parent: Any, largest: int, apart: Any) -> None:
+def _find_apart(
+    lo: int, hi: int, indptr: Any, indices: Any, parent: Any, largest: int, apart: Any
+) -> None:
     """Which nodes outside of the largest group have a neighbour in another one than theirs."""
-    for i in nb.prange(parent.size):
+    for i in range(lo, hi):
         if parent[i] != largest:
             for q in range(indptr[i] + _FIRST, indptr[i + 1]):
                 if parent[indices[q]] != parent[i]:

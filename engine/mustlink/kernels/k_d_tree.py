@@ -15,7 +15,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.threads import loop
 
 _LEAF = 16
 _SUMS = {"reassoc", "contract", "nsz"}  # sums in any order; infinite distances stay what they are
@@ -48,9 +48,9 @@ def _halve(keys: Any, order: Any, first: int, last: int, middle: int) -> None:
 
 
 @loop()
-def _sort_in(X: Any, step: int, starts: Any, order: Any, keys: Any) -> None:
+def _sort_in(lo: int, hi: int, X: Any, step: int, starts: Any, order: Any, keys: Any) -> None:
     """Halve every part of `step` leaves along its widest coordinate."""
-    for part in nb.prange((starts.size - 1) // step):
+    for part in range(lo, hi):
         first, last = starts[part * step], starts[(part + 1) * step]
         middle = (first + last) // 2
         starts[part * step + step // 2] = middle
@@ -68,9 +68,9 @@ def _sort_in(X: Any, step: int, starts: Any, order: Any, keys: Any) -> None:
 
 
 @loop()
-def _lay_out(X: Any, starts: Any, order: Any, leaves: Any, boxes: Any) -> None:
+def _lay_out(lo: int, hi: int, X: Any, starts: Any, order: Any, leaves: Any, boxes: Any) -> None:
     """Fill coordinates of leaves (l, d, 16) and their boxes, the last l of (2l − 1, 2, d)."""
-    for s in nb.prange(starts.size - 1):
+    for s in range(lo, hi):
         box = boxes[starts.size - 2 + s]
         for c in range(X.shape[1]):
             box[0, c], box[1, c] = np.inf, -np.inf
@@ -109,9 +109,11 @@ def _compare(x: Any, leaf: Any, first: int, own: int, best: Any, who: Any, squar
 
 
 @loop()
-def _search(starts: Any, order: Any, leaves: Any, boxes: Any, indices: Any, lengths: Any) -> None:
+def _search(
+    lo: int, hi: int, starts: Any, order: Any, leaves: Any, boxes: Any, indices: Any, lengths: Any
+) -> None:
     count, d, k = starts.size - 1, leaves.shape[1], indices.shape[1]
-    for s in nb.prange(count):
+    for s in range(lo, hi):
         x, squares = np.empty(d), np.empty(_LEAF)
         best, who = np.empty(k), np.empty(k, dtype=np.int64)
         waiting, gaps = np.empty(64, dtype=np.int64), np.empty(64)
@@ -164,10 +166,10 @@ def nearest_in_tree(
     order, keys = np.arange(n, dtype=np.int32), np.empty(n)
     step = count
     while step > 1:
-        _sort_in(n * d, X, step, starts, order, keys)
+        _sort_in(count // step, n * d, X, step, starts, order, keys)
         step //= 2
     leaves, boxes = np.full((count, d, _LEAF), np.inf), np.empty((2 * count - 1, 2, d))
-    _lay_out(n * d, X, starts, order, leaves, boxes)
+    _lay_out(count, n * d, X, starts, order, leaves, boxes)
     inner = count - 1  # nodes above the leaves; two lie at 2i + 1 and 2i + 2 below node i
     while inner > 0:
         above = slice((inner - 1) // 2, inner)
@@ -176,5 +178,5 @@ def nearest_in_tree(
         boxes[above, 1] = np.maximum(first[:, 1], second[:, 1])
         inner = (inner - 1) // 2
     indices, lengths = np.empty((n, k), dtype=np.int32), np.empty((n, k))
-    _search(n * k * d, starts, order, leaves, boxes, indices, lengths)
+    _search(count, n * k * d, starts, order, leaves, boxes, indices, lengths)
     return indices, lengths

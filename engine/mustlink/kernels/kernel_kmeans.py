@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.threads import loop
 
 _NOISE = 1e-11  # a gain below this share of the terms it is the difference of is rounding
 _ROWS = 2048  # rows that share one buffer of links
@@ -45,7 +45,7 @@ class Penalized(NamedTuple):
     own: NDArray[np.float64]
 
 
-class Clusters(NamedTuple):
+class KernelClusters(NamedTuple):
     """State of a clustering: `labels` (m,), per cluster s, a and size (k,), core·factorᵀH (r, k).
 
     Changed in place by `sweep`.
@@ -89,9 +89,9 @@ def _links(A: Any, labels: Any, mass: Any, i: Any, links: Any) -> float:
 
 
 @loop()
-def _own_links(A: Any, labels: Any, mass: Any, own: Any) -> None:
+def _own_links(lo: int, hi: int, A: Any, labels: Any, mass: Any, own: Any) -> None:
     m = labels.size
-    for block in nb.prange((m + _ROWS - 1) // _ROWS):
+    for block in range(lo, hi):
         links = np.empty(mass.shape[1])
         for i in range(nb.uint64(block * _ROWS), nb.uint64(min(m, (block + 1) * _ROWS))):
             loops = _links(A, labels, mass, i, links)
@@ -99,8 +99,8 @@ def _own_links(A: Any, labels: Any, mass: Any, own: Any) -> None:
 
 
 @loop()
-def _all_links(A: Any, labels: Any, mass: Any, found: Any) -> None:
-    for block in nb.prange((labels.size + _ROWS - 1) // _ROWS):
+def _all_links(lo: int, hi: int, A: Any, labels: Any, mass: Any, found: Any) -> None:
+    for block in range(lo, hi):
         first, last = block * _ROWS, min(labels.size, (block + 1) * _ROWS)
         for i in range(nb.uint64(first), nb.uint64(last)):
             loops = _links(A, labels, mass, i, found[i])
@@ -108,11 +108,11 @@ def _all_links(A: Any, labels: Any, mass: Any, found: Any) -> None:
 
 
 @loop()
-def _nearest(A: Any, state: Any, sigma: Any, best: Any, extra: Any) -> None:
+def _nearest(lo: int, hi: int, A: Any, state: Any, sigma: Any, best: Any, extra: Any) -> None:
     mine = A[4]
     labels, weight, inside, _, mass = state
     k, m = weight.size, labels.size
-    for block in nb.prange((m + _ROWS - 1) // _ROWS):
+    for block in range(lo, hi):
         links = np.empty(k)
         for i in range(nb.uint64(block * _ROWS), nb.uint64(min(m, (block + 1) * _ROWS))):
             own = labels[i]
@@ -235,7 +235,7 @@ def _split_off(A: Any, state: Any, empty: Any) -> None:
     _move(A, state, chosen, kept, kept_loops, empty)
 
 
-def clusters_of(A: Penalized, labels: NDArray[np.int64], k: int) -> Clusters:
+def clusters_of(A: Penalized, labels: NDArray[np.int64], k: int) -> KernelClusters:
     """State of a clustering, computed anew; `labels` (m,) is copied. Cost O(nnz).
 
     Each row is summed by one thread and the rows in order: the same on every machine.
@@ -244,8 +244,8 @@ def clusters_of(A: Penalized, labels: NDArray[np.int64], k: int) -> Clusters:
     mass = np.zeros((A.core_indptr.size - 1, k))
     _class_counts(tuple(A), labels, mass)
     own = np.empty(labels.size)
-    _own_links(A.data.size, tuple(A), labels, mass, own)
-    return Clusters(
+    _own_links(-(-labels.size // _ROWS), A.data.size, tuple(A), labels, mass, own)
+    return KernelClusters(
         labels,
         np.bincount(labels, weights=A.weight, minlength=k).astype(np.float64),
         np.bincount(labels, weights=own, minlength=k).astype(np.float64),
@@ -254,21 +254,22 @@ def clusters_of(A: Penalized, labels: NDArray[np.int64], k: int) -> Clusters:
     )
 
 
-def cluster_links(A: Penalized, state: Clusters) -> NDArray[np.float64]:
+def cluster_links(A: Penalized, state: KernelClusters) -> NDArray[np.float64]:
     """Σ_{j∈c} A'_ij for all nodes and clusters, (m, k); loops count for the node's own cluster."""
     found = np.empty((state.labels.size, state.weight.size))
-    _all_links(A.data.size, tuple(A), state.labels, state.mass, found)
+    _all_links(-(-len(found) // _ROWS), A.data.size, tuple(A), state.labels, state.mass, found)
     return found
 
 
-def lloyd_step(A: Penalized, state: Clusters, sigma: float) -> NDArray[np.int64]:
+def lloyd_step(A: Penalized, state: KernelClusters, sigma: float) -> NDArray[np.int64]:
     """Nearest cluster (m,) of every node by kernel distance; ties stay.
 
     K_ii − 2Σ_{j∈c} M_jK_ij/s_c + Σ_{j,l∈c} M_jM_lK_jl/s_c² with K = σM⁻¹ + M⁻¹A'M⁻¹. A cluster that
     all nodes would leave keeps the one for which that costs least: J still descends. O(nnz + mk).
     """
     best, extra = np.empty(state.labels.size, dtype=np.int64), np.empty(state.labels.size)
-    _nearest(A.data.size, tuple(A), tuple(state), sigma, best, extra)
+    pieces = -(-best.size // _ROWS)
+    _nearest(pieces, A.data.size, tuple(A), tuple(state), sigma, best, extra)
     k = state.weight.size
     while (empty := np.flatnonzero(np.bincount(best, minlength=k) == 0)).size:
         members = np.flatnonzero(state.labels == empty[0])
@@ -276,7 +277,7 @@ def lloyd_step(A: Penalized, state: Clusters, sigma: float) -> NDArray[np.int64]
     return best
 
 
-def sweep(A: Penalized, state: Clusters, awake: NDArray[np.uint8], *, every: bool) -> int:
+def sweep(A: Penalized, state: KernelClusters, awake: NDArray[np.uint8], *, every: bool) -> int:
     """Visit all nodes in order, or those awake, and move each to where the objective falls most.
 
     Exact gain of every move, in O(degree + k); nodes next to one that moved are woken. A cluster's
@@ -285,7 +286,7 @@ def sweep(A: Penalized, state: Clusters, awake: NDArray[np.uint8], *, every: boo
     return int(_sweep(tuple(A), tuple(state), awake, every))
 
 
-def fill_empty(A: Penalized, state: Clusters) -> int:
+def fill_empty(A: Penalized, state: KernelClusters) -> int:
     """Give every empty cluster one node of another, the best by the objective; changes `state`."""
     empty = np.flatnonzero(state.size == 0)
     for c in empty:

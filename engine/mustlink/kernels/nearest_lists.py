@@ -1,4 +1,4 @@
-"""Nearest neighbours in lists of fixed length: the smallest of many, and who goes in."""
+"""Nearest neighbours in lists of fixed length: the smallest of many, and insertion."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.blocks import workers
-from mustlink.kernels.loops import loop
+from mustlink.kernels.threads import in_threads, loop, workers
 
 _CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
@@ -96,9 +95,9 @@ def _bound(score: Any, lanes: Any, k: int, known: Any) -> Any:
 DOUBTFUL = 1e-4
 
 
-# Rows are named by array and number, here and below, and arrays are not used within an `if`: else
-# it is counted at every call who holds them, in a number that all threads write to, which takes
-# longer than what is done.
+# Rows are passed as array and number, here and below, and arrays are not used within an `if`: else
+# numba counts references at every call, in a number that all threads write to, which takes longer
+# than the work.
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def squared_gap(A: Any, i: int, B: Any, j: int) -> Any:
     """|a_i - b_j|² of rows in single precision, the same as |b_j - a_i|²."""
@@ -170,9 +169,9 @@ def _squared_gap(X: Any, i: int, centers: Any, g: int, width: int) -> float:
 
 
 @loop()
-def _nearest(X: Any, centers: Any, labels: Any) -> None:
+def _nearest(lo: int, hi: int, X: Any, centers: Any, labels: Any) -> None:
     k, width = centers.shape
-    for i in nb.prange(X.shape[0]):
+    for i in range(lo, hi):
         best, at = np.inf, 0
         for g in range(k):
             total = _squared_gap(X, i, centers, g, width)
@@ -214,7 +213,7 @@ def nearest_centre(X: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.
     centers, X = np.ascontiguousarray(centers, dtype=np.float64), np.ascontiguousarray(X)
     k, width = centers.shape
     if centers.size < _MANY:
-        _nearest(X.size * k, X, centers, labels)
+        _nearest(len(X), X.size * k, X, centers, labels)
         return labels
     squares = (centers**2).sum(axis=1)
     rounding = 16.0 * (width + 2) * float(np.finfo(np.float64).eps)
@@ -225,12 +224,7 @@ def nearest_centre(X: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.
         _nearest_of(rows, centers, products, squares, rounding, labels[first : first + step])
 
     step = max(64, _PIECE // k)
-    pieces = range(0, X.shape[0], step)
-    if len(pieces) < 2:
-        list(map(piece, pieces))
-        return labels
-    with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(piece, pieces))
+    in_threads(piece, range(0, X.shape[0], step))
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Kernels of pictures: regions joined pair by pair, basins, grids of a mask, weights of edges."""
+"""Kernels of pictures: regions joined pair by pair, basins, grids of a mask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.threads import loop
 
 _FAINT = 0.01  # added to edges before the logarithm: what a picture without edges has
 _SPECK, _FEW = 5e-4, 16  # share of a picture, and pixels, below which a region is a speck
@@ -218,8 +218,8 @@ Numbers = NDArray[np.integer[Any]]
 
 
 @loop()
-def _count(number: Any, at: Any, ahead: Any, counts: Any) -> None:
-    for i in nb.prange(at.size):
+def _count(lo: int, hi: int, number: Any, at: Any, ahead: Any, counts: Any) -> None:
+    for i in range(lo, hi):
         for k in range(ahead.size):
             if number[at[i] + ahead[k]] >= 0:
                 counts[i] += 1
@@ -227,17 +227,10 @@ def _count(number: Any, at: Any, ahead: Any, counts: Any) -> None:
 
 @loop()
 def _fill(
-    number: Any,
-    at: Any,
-    ahead: Any,
-    X: Any,
-    far: Any,
-    twice: Any,
-    ends: Any,
-    columns: Any,
-    out: Any,
-) -> None:
-    for i in nb.prange(at.size):
+    lo: int, hi: int, number: Any, at: Any, ahead: Any, X: Any, far: Any, twice: Any, ends: Any,
+    columns: Any, out: Any,
+) -> None:  # fmt: skip
+    for i in range(lo, hi):
         p = ends[i]
         for k in range(ahead.size):
             j = number[at[i] + ahead[k]]
@@ -274,30 +267,11 @@ def neighbours_among(
     both, lengths = np.concatenate([-flat[::-1], flat]), np.concatenate([far[::-1], far])
     work = n * both.size
     counts = np.zeros(n, dtype=kind)
-    _count(work, number, at, both, counts)
+    _count(n, work, number, at, both, counts)
     ends = np.zeros(n + 1, dtype=kind)
     np.cumsum(counts, out=ends[1:])
     out: Floats = np.empty(int(ends[-1]))
     columns: Numbers = np.empty(out.size, dtype=kind)
-    _fill(work, number, at, both, X, lengths, 2 * sigma**2, ends, columns, out)
+    twice = 2 * sigma**2
+    _fill(n, work, number, at, both, X, lengths, twice, ends, columns, out)
     return out, columns, ends
-
-
-# --- Weights of edges by the values at their two ends
-
-
-@loop()
-def _over_lengths(
-    data: Any, indices: Any, indptr: Any, f: Any, scale: Any, least: Any, out: Any
-) -> None:
-    for i in nb.prange(indptr.size - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            step = f[i] - f[indices[p]]
-            out[p] = scale * data[p] / np.sqrt(step * step + least * least)
-
-
-def over_lengths(W: Any, f: Floats, scale: float, least: float) -> Floats:
-    """Data of a CSR matrix, scale·w_ij / √((f_i − f_j)² + least²), in one pass."""
-    out = np.empty(W.data.size)
-    _over_lengths(out.size, W.data, W.indices, W.indptr, f, float(scale), float(least), out)
-    return out

@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.threads import loop
 
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd
 _FAR, _NEAR = np.uint64(32), np.uint64(29)
@@ -16,8 +16,8 @@ _MINUS_ZERO = np.uint32(0x80000000)
 
 
 @loop()
-def _hash(bits: Any, out: Any) -> None:
-    for i in nb.prange(bits.shape[0]):
+def _hash(lo: int, hi: int, bits: Any, out: Any) -> None:
+    for i in range(lo, hi):
         a, b = _SECOND, _FIRST
         for c in range(bits.shape[1]):
             word = bits[i, c]
@@ -58,7 +58,7 @@ def _place(hashes: Any, table: Any, keys: Any, count: Any, nodes: Any, first: An
 def row_hashes(X: NDArray[np.float32]) -> NDArray[np.uint64]:
     """Two 64-bit hashes of every row of X (n, d) float32, (n, 2); -0.0 is 0.0. Cost O(n d)."""
     out = np.empty((X.shape[0], 2), dtype=np.uint64)
-    _hash(X.size, np.ascontiguousarray(X).view(np.uint32), out)
+    _hash(len(X), X.size, np.ascontiguousarray(X).view(np.uint32), out)
     return out
 
 

@@ -17,31 +17,24 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mustlink.kernels.buffer_pool import empty
-from mustlink.kernels.loops import loop
 from mustlink.kernels.row_hash import SHORT, place_row, sort_row
+from mustlink.kernels.threads import loop
 
 
 @loop(fastmath=True)
-def _spmm(indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
-    for i in nb.prange(Y.shape[0]):
+def _spmm(lo: int, hi: int, indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
+    for i in range(lo, hi):
         row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
 
 
 @loop(fastmath=True)
 def _affine(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    X: Any,
-    V: Any,
-    B: Any,
-    scale: Any,
-    weights: Any,
-    Y: Any,
-) -> None:
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, X: Any, V: Any, B: Any, scale: Any,
+    weights: Any, Y: Any,
+) -> None:  # fmt: skip
     of_sums, of_own, of_other, kept = weights[0], weights[1], weights[2], weights[3]
     each = scale.size > 1
-    for i in nb.prange(Y.shape[0]):
+    for i in range(lo, hi):
         s = scale[i] if each else scale[0]
         by = s * of_sums, s * of_own + kept, s * of_other
         affine_row(indices, data, indptr[i], indptr[i + 1], X, V, B, by, Y, i)
@@ -49,12 +42,13 @@ def _affine(
 
 @loop()  # with fastmath its last bits were others when compiled now than when read from the cache
 def _chebyshev(
+    lo: int, hi: int,
     indptr: Any, indices: Any, data: Any, X: Any, B: Any, inverse: Any, weights: Any, step: Any,
     Y: Any,
 ) -> None:  # fmt: skip
     shift, factor, old, new = weights[0], weights[1], weights[2], weights[3]
     width = nb.uint64(X.shape[1])
-    for i in nb.prange(Y.shape[0]):
+    for i in range(lo, hi):
         row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
         scale = new * inverse[i]
         for c in range(width):
@@ -65,17 +59,17 @@ def _chebyshev(
 
 
 @loop(fastmath=True)
-def _scaled(X: Any, by: Any, Y: Any) -> None:
+def _scaled(lo: int, hi: int, X: Any, by: Any, Y: Any) -> None:
     width = nb.uint64(X.shape[1])
-    for i in nb.prange(Y.shape[0]):
+    for i in range(lo, hi):
         for c in range(width):
             Y[i, c] = by[i] * X[i, c]
 
 
 @loop(fastmath=True)
-def _add(indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
+def _add(lo: int, hi: int, indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
     width = nb.uint64(X.shape[1])
-    for i in nb.prange(Y.shape[0]):
+    for i in range(lo, hi):
         for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
             j = nb.uint64(indices[q])
             for c in range(width):
@@ -89,7 +83,8 @@ def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     """
     X = np.ascontiguousarray(X)
     Y = empty((matrix.shape[0], X.shape[1]), X.dtype)
-    _spmm(matrix.nnz * X.shape[1], matrix.indptr, matrix.indices, matrix.data, X, Y)
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    _spmm(len(Y), matrix.nnz * X.shape[1], *arrays, X, Y)
     return Y
 
 
@@ -122,7 +117,7 @@ def _affinely(
     Y = empty((matrix.shape[0], X.shape[1]), X.dtype) if out is None else out
     scale = np.ones(1, dtype=X.dtype) if scale is None else scale.astype(X.dtype, copy=False)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, V, B, scale
-    _affine(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
+    _affine(len(Y), matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
     return Y
 
 
@@ -141,7 +136,8 @@ def chebyshev_step(
     X = np.ascontiguousarray(X)
     Y = empty((matrix.shape[0], X.shape[1]), X.dtype)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
-    _chebyshev(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), step, Y)
+    work, by = matrix.nnz * X.shape[1], np.array(weights, dtype=X.dtype)
+    _chebyshev(len(Y), work, *arrays, by, step, Y)
     return Y
 
 
@@ -167,14 +163,14 @@ def residual(
 def scaled_rows(X: NDArray[Any], by: NDArray[Any]) -> NDArray[Any]:
     """Return diag(by)X."""
     Y = empty(X.shape, X.dtype)
-    _scaled(X.size, np.ascontiguousarray(X), by, Y)
+    _scaled(len(X), X.size, np.ascontiguousarray(X), by, Y)
     return Y
 
 
 def add_product(matrix: Any, X: NDArray[Any], Y: NDArray[Any]) -> None:
     """In place Y += matrix @ X, for a matrix of a few entries a row: prolongation from a grid."""
     arrays = matrix.indptr, matrix.indices, matrix.data, X, Y
-    _add((matrix.nnz + Y.shape[0]) * X.shape[1], *arrays)
+    _add(len(Y), (matrix.nnz + Y.shape[0]) * X.shape[1], *arrays)
 
 
 # --- One row of a sparse matrix times a dense block, in vector registers: the inside of all pro
@@ -340,8 +336,10 @@ _ROWS = 1 << 10  # at a time
 
 
 @loop()
-def _count(indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any) -> None:
-    for i in nb.prange(nodes.size):
+def _count(
+    lo: int, hi: int, indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any
+) -> None:
+    for i in range(lo, hi):
         old, held = nodes[i], 0
         for q in range(indptr[old], indptr[old + 1]):
             held += positions[indices[q]] >= 0
@@ -350,10 +348,10 @@ def _count(indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any) -
 
 @loop()
 def _fill(
-    indptr: Any, indices: Any, data: Any, nodes: Any, positions: Any, root: Any,
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, nodes: Any, positions: Any, root: Any,
     rows: Any, columns: Any, values: Any, some_columns: Any, some_values: Any,
 ) -> None:  # fmt: skip
-    for part in nb.prange(some_columns.shape[0]):
+    for part in range(lo, hi):
         found, held = some_columns[part], some_values[part]
         for i in range(part * _ROWS, min((part + 1) * _ROWS, nodes.size)):
             old, first, last = nodes[i], rows[i], rows[i + 1]
@@ -373,8 +371,8 @@ def _fill(
 
 
 @loop()
-def _scale(indptr: Any, indices: Any, data: Any, by: Any, values: Any) -> None:
-    for i in nb.prange(indptr.size - 1):
+def _scale(lo: int, hi: int, indptr: Any, indices: Any, data: Any, by: Any, values: Any) -> None:
+    for i in range(lo, hi):
         for q in range(indptr[i], indptr[i + 1]):
             values[q] = data[q] * (by[indices[q]] * by[i])  # the same for (i, j) and (j, i)
 
@@ -382,7 +380,8 @@ def _scale(indptr: Any, indices: Any, data: Any, by: Any, values: Any) -> None:
 def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
     """Stored values of diag(by)·M·diag(by), in M's precision; `by` (m,). Cost: one pass."""
     values = np.empty_like(matrix.data)
-    _scale(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, by, values)
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    _scale(by.size, matrix.nnz, *arrays, by, values)
     return values
 
 
@@ -404,52 +403,17 @@ def scaled_permutation(
     if m == W.shape[0]:
         rows[1:] = np.diff(W.indptr)[nodes]
     else:
-        _count(W.nnz, W.indptr, W.indices, nodes, positions, rows)
+        _count(m, W.nnz, W.indptr, W.indices, nodes, positions, rows)
     np.cumsum(rows, out=rows)
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
     arrays = W.indptr, W.indices, W.data, nodes, positions, root
     room = -(-m // _ROWS), SHORT  # made here: arrays made in a kernel are slow to compile
     short = np.empty(room, dtype=columns.dtype), np.empty(room, dtype=dtype)
-    _fill(W.nnz, *arrays, rows, columns, values, *short)
+    _fill(room[0], W.nnz, *arrays, rows, columns, values, *short)
     found = sp.csr_matrix((m, m), dtype=dtype)
     found.indptr, found.indices = rows.astype(W.indptr.dtype, copy=False), columns
     found.data, found.has_sorted_indices = values, True
-    return found
-
-
-# --- The sum of two sparse matrices that share no entry: their rows are merged
-
-
-@loop()
-def _merge(
-    indptr: Any, indices: Any, data: Any, indptr2: Any, indices2: Any, data2: Any,
-    rows: Any, columns: Any, values: Any,
-) -> None:  # fmt: skip
-    for i in nb.prange(rows.size - 1):
-        p, last = indptr[i], indptr[i + 1]
-        q, last2 = indptr2[i], indptr2[i + 1]
-        for at in range(rows[i], rows[i + 1]):
-            if q == last2 or (p < last and indices[p] < indices2[q]):
-                columns[at], values[at] = indices[p], data[p]
-                p += 1
-            else:
-                columns[at], values[at] = indices2[q], data2[q]
-                q += 1
-
-
-def disjoint_sum(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:
-    """A + B for CSR matrices (m, n) with sorted rows and no common (i, j), in A's precision.
-
-    Cost: one pass over both, without the search for common entries of a general sum.
-    """
-    rows = first.indptr + second.indptr.astype(first.indptr.dtype)
-    columns = np.empty(rows[-1], dtype=first.indices.dtype)
-    values = np.empty(rows[-1], dtype=first.data.dtype)
-    arrays = (part for A in (first, second) for part in (A.indptr, A.indices, A.data))
-    _merge(first.nnz + second.nnz, *arrays, rows, columns, values)
-    found = sp.csr_matrix((values, columns, rows), shape=first.shape)
-    found.has_sorted_indices = True
     return found
 
 
@@ -457,9 +421,11 @@ def disjoint_sum(first: sp.csr_matrix, second: sp.csr_matrix) -> sp.csr_matrix:
 
 
 @loop(fastmath=True)
-def _sampled(indptr: Any, indices: Any, left: Any, weights: Any, right: Any, out: Any) -> None:
+def _sampled(
+    lo: int, hi: int, indptr: Any, indices: Any, left: Any, weights: Any, right: Any, out: Any
+) -> None:
     width = nb.uint64(left.shape[1])
-    for i in nb.prange(indptr.size - 1):
+    for i in range(lo, hi):
         row = left[i] * weights
         for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
             j = nb.uint64(indices[q])
@@ -487,5 +453,5 @@ def sampled_product(
         out = np.zeros(pattern.nnz)
     work = pattern.nnz * left.shape[1]
     blocks = np.ascontiguousarray(left), weights, np.ascontiguousarray(right)
-    _sampled(work, pattern.indptr, pattern.indices, *blocks, out)
+    _sampled(pattern.shape[0], work, pattern.indptr, pattern.indices, *blocks, out)
     return out

@@ -1,4 +1,4 @@
-"""From neighbour lists to a symmetric matrix, row by row: who names a node is found once."""
+"""From neighbour lists to a symmetric matrix, row by row: mutual neighbours are found once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.graph_walk import join
-from mustlink.kernels.loops import loop
 from mustlink.kernels.row_hash import SHORT, place_row, sort_row
+from mustlink.kernels.threads import loop
 
 _ROWS = 1 << 10  # at a time
 _PARTS = 2  # of the named nodes; each looks through all lists, which more parts do not make up for
 
 
 @loop()
-def _look_back(indices: Any, back: Any, count: Any) -> None:
+def _look_back(lo: int, hi: int, indices: Any, back: Any, count: Any) -> None:
     """Where j lists i for all j that i lists, -1 if it does not; `count` (n + 1,) entries of i."""
-    n, k = indices.shape
-    for i in nb.prange(n):
+    _n, k = indices.shape
+    for i in range(lo, hi):
         held = 0
         for a in range(k):
             j, at = indices[i, a], -1
@@ -36,7 +36,7 @@ def _look_back(indices: Any, back: Any, count: Any) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def _count_named(indices: Any, back: Any, count: Any) -> None:
-    """Add those who list a node that does not list them."""
+    """Add the entries of lists that are not mutual."""
     n, k = indices.shape
     for i in range(n):
         for a in range(k):
@@ -45,11 +45,13 @@ def _count_named(indices: Any, back: Any, count: Any) -> None:
 
 
 @loop()
-def _write_own(indices: Any, weights: Any, back: Any, at: Any, columns: Any, data: Any) -> None:
+def _write_own(
+    lo: int, hi: int, indices: Any, weights: Any, back: Any, at: Any, columns: Any, data: Any
+) -> None:
     """Entries of every node's own list, from place at[i] on, which moves behind them."""
-    n, k = indices.shape
+    _n, k = indices.shape
     half = data.dtype.type(0.5)
-    for i in nb.prange(n):
+    for i in range(lo, hi):
         for a in range(k):
             j, b = indices[i, a], back[i, a]
             if j >= 0:
@@ -59,11 +61,13 @@ def _write_own(indices: Any, weights: Any, back: Any, at: Any, columns: Any, dat
 
 
 @loop()
-def _write_named(indices: Any, weights: Any, back: Any, at: Any, columns: Any, data: Any) -> None:
-    """Entries of those who list a node that does not list them: a part of the named at a time."""
+def _write_named(
+    lo: int, hi: int, indices: Any, weights: Any, back: Any, at: Any, columns: Any, data: Any
+) -> None:
+    """Entries of lists that are not mutual, by a part of the listed nodes at a time."""
     n, k = indices.shape
     half = data.dtype.type(0.5)
-    for part in nb.prange(_PARTS):
+    for part in range(lo, hi):
         low, high = part * n // _PARTS, (part + 1) * n // _PARTS
         for i in range(n):
             for a in range(k):
@@ -75,9 +79,11 @@ def _write_named(indices: Any, weights: Any, back: Any, at: Any, columns: Any, d
 
 
 @loop()
-def _sort(indptr: Any, columns: Any, data: Any, some_columns: Any, some_data: Any) -> None:
+def _sort(
+    lo: int, hi: int, indptr: Any, columns: Any, data: Any, some_columns: Any, some_data: Any
+) -> None:
     n = indptr.size - 1
-    for part in nb.prange(some_columns.shape[0]):
+    for part in range(lo, hi):
         found, held = some_columns[part], some_data[part]
         for i in range(part * _ROWS, min((part + 1) * _ROWS, n)):
             first, last = indptr[i], indptr[i + 1]
@@ -102,22 +108,22 @@ def symmetric_lists(
     work = n * k * k
     back = np.empty((n, k), dtype=np.min_scalar_type(-k))
     indptr = np.zeros(n + 1, dtype=np.int64)
-    _look_back(work, indices, back, indptr)
+    _look_back(n, work, indices, back, indptr)
     _count_named(indices, back, indptr)
     np.cumsum(indptr, out=indptr)
     entries = int(indptr[-1])
     data = np.empty(entries, dtype=weights.dtype)
     columns: NDArray[np.integer] = np.empty(entries, np.int32 if entries < 2**31 else np.int64)
     at = indptr[:-1].copy()
-    _write_own(work, indices, weights, back, at, columns, data)
-    _write_named(work, indices, weights, back, at, columns, data)
+    _write_own(n, work, indices, weights, back, at, columns, data)
+    _write_named(_PARTS, work, indices, weights, back, at, columns, data)
     room = -(-n // _ROWS), SHORT  # made here: arrays made in a kernel are slow to compile
     short = np.empty(room, columns.dtype), np.empty(room, data.dtype)
-    _sort(work, indptr, columns, data, *short)
+    _sort(room[0], work, indptr, columns, data, *short)
     return data, columns, indptr
 
 
-# --- Neighbour lists that are found and read by blocks: how they name nodes, and whom they join
+# --- Neighbour lists that are found and read by blocks: node numbers, components, entries
 
 
 @nb.njit(cache=True, nogil=True)
@@ -214,10 +220,10 @@ def _mixed(x: Any) -> Any:
     return x ^ (x >> nb.uint64(31))
 
 
-@nb.njit(cache=True, nogil=True, parallel=True)
-def _differences(indptr: Any, indices: Any, bits: Any, sums: Any) -> None:
+@loop()
+def _differences(lo: int, hi: int, indptr: Any, indices: Any, bits: Any, sums: Any) -> None:
     n = indptr.size - 1
-    for part in nb.prange(sums.size):
+    for part in range(lo, hi):
         total = nb.uint64(0)
         for i in range(part * _MIRRORED_ROWS, min((part + 1) * _MIRRORED_ROWS, n)):
             for q in range(indptr[i], indptr[i + 1]):
@@ -237,7 +243,8 @@ def is_symmetric(W: sp.csr_matrix) -> bool:
     threads; the transpose takes 20 times as long.
     """
     sums = np.zeros(-(-W.shape[0] // _MIRRORED_ROWS), dtype=np.uint64)
-    _differences(W.indptr, W.indices, W.data.view(f"u{W.dtype.itemsize}"), sums)
+    bits = W.data.view(f"u{W.dtype.itemsize}")
+    _differences(sums.size, W.nnz, W.indptr, W.indices, bits, sums)
     return int(sums.sum()) == 0
 
 

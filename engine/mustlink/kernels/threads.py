@@ -1,14 +1,95 @@
-"""How many threads work: as many of our own as allowed, one inside BLAS."""
+"""Loops over rows, compiled once, run by one thread or by several; and how many threads there are.
+
+A loop is a serial function f(lo, hi, …) of the rows lo:hi, without the interpreter's lock. Threads
+take blocks of rows until none is left: one that wakes late, on a busy machine, does less.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import atexit
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 from typing import Any
 
+import numba as nb
+
 from mustlink.core.check import check_n_jobs
+
+SMALL = 1 << 22  # multiplications below which one thread is used: about a millisecond
+_BLOCK = 1 << 20  # multiplications of a block at least
+_BLOCKS = 4  # for each thread
+
+
+def workers() -> int:
+    """Threads that a fit may use."""
+    return int(nb.get_num_threads())
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A compiled loop; a row's numbers are the same whatever block it is in."""
+
+    body: Any
+
+    def __call__(self, count: int, work: int, *arguments: Any) -> None:
+        """Run on `count` rows; `work`, in multiplications, decides whether threads share them."""
+        threads = 1 if work < SMALL else min(workers(), count)
+        if threads < 2:
+            self.body(0, count, *arguments)
+            return
+        blocks = max(threads, min(_BLOCKS * threads, work // _BLOCK))
+        step = -(-count // blocks)
+        in_threads(
+            lambda lo: self.body(lo, min(lo + step, count), *arguments), range(0, count, step)
+        )
+
+
+def loop(**options: Any) -> Callable[[Any], Loop]:
+    """Decorate a function f(lo, hi, ...): compile it, cached on disk."""
+
+    def build(body: Any) -> Loop:
+        # Kernels are not called from C: without that entry they compile a tenth faster.
+        return Loop(nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(body))
+
+    return build
+
+
+def in_threads(task: Callable[[Any], object], pieces: Sequence[Any]) -> None:
+    """Run task(piece) for all: every thread takes the next piece until none is left."""
+    waiting = iter(pieces)  # shared by the threads, and each piece is taken once
+
+    def take() -> None:
+        for piece in waiting:
+            task(piece)
+
+    others = [_pool().submit(take) for _ in range(min(workers(), len(pieces)) - 1)]
+    try:
+        take()
+    finally:
+        for one in others:
+            if not one.cancel():  # it has begun; tasks that begin tasks wait for no others
+                one.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads of this process."""
+    return ThreadPoolExecutor(int(nb.config.NUMBA_NUM_THREADS), "mustlink")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a fork
+
+
+# --- How many threads work: as many of our own as allowed, one inside BLAS
 
 
 @contextmanager
@@ -18,22 +99,20 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     Our kernels and row-block products split the work; see `kernels.blocks` for why BLAS does not.
     """
     wanted = check_n_jobs(n_jobs)
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(before if wanted is None else min(wanted, before))
+    before = nb.get_num_threads()
+    nb.set_num_threads(before if wanted is None else min(wanted, before))
     try:
         with _ONE_IN_BLAS:
             yield
     finally:
-        numba.set_num_threads(before)
+        nb.set_num_threads(before)
 
 
 class _OneInBlas:
-    """One thread inside BLAS from the first who enters to the last who leaves.
+    """One thread inside BLAS from the first entry to the last exit.
 
-    The number is the process's: of two fits in threads that each put back what they had found the
-    later would put back the one of the earlier.
+    The number belongs to the process: of two fits in threads, each of which restores what it found,
+    the later would restore the one of the earlier.
     """
 
     def __init__(self) -> None:
@@ -74,3 +153,30 @@ def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+# --- Where compiled kernels are kept: beside the sources, else in the user's folder of caches
+#
+# Numba looks for the two by itself, and does not load a kernel where it can write to neither: in a
+# container whose user owns nothing, say.
+
+
+def ensure_cache_folder() -> None:
+    """Keep kernels in a folder of this process alone, with a warning, where there is no other."""
+    try:
+        nb.njit(cache=True)(_nothing)
+    except RuntimeError:
+        config: Any = nb.config
+        config.CACHE_DIR = tempfile.mkdtemp(prefix="mustlink-")
+        atexit.register(shutil.rmtree, config.CACHE_DIR, ignore_errors=True)
+        warnings.warn(
+            "compiled kernels cannot be kept, as neither the installation nor the user's folder of "
+            "caches can be written: every process compiles them again; set NUMBA_CACHE_DIR to a "
+            "folder that can",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _nothing() -> None:
+    """Never compiled: decorating it is what fails."""

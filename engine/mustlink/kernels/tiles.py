@@ -18,6 +18,8 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from mustlink.kernels.threads import loop
+
 _WORD, _LANE = ir.IntType(64), ir.IntType(32)
 _HIGH = 8  # rows of a tile, which is two vectors of 64 bytes wide
 _TOGETHER = 64  # rows that are brought side by side at a time
@@ -170,10 +172,10 @@ def _beside(blocks: Any, first: Any, last: Any, to: Any) -> None:
     _rows(C, first, 0, to, 0, b, last - first, C.shape[1])
 
 
-@nb.njit(cache=True, nogil=True, parallel=True)
-def _gram(V: Any, U: Any, rows: Any, partial: Any) -> None:
+@loop()
+def _gram(lo: int, hi: int, V: Any, U: Any, rows: Any, partial: Any) -> None:
     n, high, wide = V[0].shape[0], partial.shape[1], partial.shape[2]
-    for part in nb.prange(partial.shape[0]):
+    for part in range(lo, hi):
         total = partial[part]
         left, right = np.zeros((_TOGETHER, high)), np.zeros((_TOGETHER, wide))
         for first in range(part * rows, min((part + 1) * rows, n), _TOGETHER):
@@ -186,11 +188,13 @@ def _gram(V: Any, U: Any, rows: Any, partial: Any) -> None:
                     _tile(left, r, high, 1, right, c, wide, last - first, total, at, wide)
 
 
-@nb.njit(cache=True, nogil=True, parallel=True)
-def _combined(V: Any, C: Any, rows: Any, lanes: Any, out: Any, beside: Any) -> None:
+@loop()
+def _combined(
+    lo: int, hi: int, V: Any, C: Any, rows: Any, lanes: Any, out: Any, beside: Any
+) -> None:
     n, (high, wide) = out.shape[0], C.shape
     a, b = out.shape[1], beside.shape[1]
-    for part in nb.prange((n + rows - 1) // rows):
+    for part in range(lo, hi):
         left = np.zeros((_TOGETHER, high), dtype=C.dtype)
         made = np.empty((_TOGETHER, wide), dtype=C.dtype)
         for first in range(part * rows, min((part + 1) * rows, n), _TOGETHER):
@@ -221,7 +225,7 @@ def gram(V: list[NDArray[Any]], U: list[NDArray[Any]]) -> NDArray[np.float64]:
     """
     n, a, b = V[0].shape[0], sum(X.shape[1] for X in V), sum(X.shape[1] for X in U)
     partial = np.zeros((max(1, -(-n // _ROWS)), _whole(a, _HIGH), _whole(b, 16)))
-    _gram(_three(V), _three(U), _ROWS, partial)
+    _gram(len(partial), n * a * b, _three(V), _three(U), _ROWS, partial)
     total: NDArray[np.float64] = partial.sum(axis=0)[:a, :b]
     return total
 
@@ -237,12 +241,13 @@ def combine(
     lanes = 64 // dtype.itemsize
     padded = np.zeros((a, _whole(b, 2 * lanes)), dtype=dtype)
     padded[:, :b] = C
-    _combined(_three(V), padded, _ROWS, lanes, out, beside)
+    count = -(-len(out) // _ROWS)
+    _combined(count, len(out) * a * b, _three(V), padded, _ROWS, lanes, out, beside)
 
 
 # --- Eight points against 32 others: products in vector registers, of which only a bit is written
 #
-# A product by BLAS writes all numbers to memory, where those who are near are looked for: that
+# A product by BLAS writes all numbers to memory, where near pairs are looked for: that
 # takes longer than the product. Here sums stay in registers until they are compared with bounds.
 
 
@@ -258,12 +263,12 @@ def _shape() -> tuple[int, int]:
 
 
 def _typed_near(
-    typing: Any, queries: Any, g: Any, panels: Any, at: Any, d: Any, own: Any, reach: Any,
+    typing: Any, queries: Any, g: Any, panels: Any, at: Any, d: Any, own: Any, radii: Any,
     lower: Any, upper: Any, p: Any, masks: Any, place: Any,
 ) -> Any:  # fmt: skip
     word = types.int64
     signature = types.void(
-        queries, word, panels, word, word, own, reach, lower, upper, word, masks, word
+        queries, word, panels, word, word, own, radii, lower, upper, word, masks, word
     )
     return signature, _emit_near
 
@@ -279,7 +284,7 @@ def _emit_near(context: Any, builder: Any, signature: Any, arguments: Any) -> An
     g, at, d, p, place = (arguments[k] for k in (1, 3, 4, 9, 11))
     first, right = builder.mul(g, constant(TALL)), builder.mul(p, constant(WIDE))
     queries, panels = pointer(0, builder.mul(first, d)), pointer(2, at)
-    own, reach, lower, upper = (
+    own, radii, lower, upper = (
         pointer(5, first),
         pointer(6, first),
         pointer(7, right),
@@ -314,8 +319,8 @@ def _emit_near(context: Any, builder: Any, signature: Any, arguments: Any) -> An
                 for _ in range(2)
             ]
             sums = iter(_summed(builder, d, begin, term))
-            for r in some:  # product - own >= min(lower - reach, upper)
-                far = _everywhere(builder, number(reach, r), vector)
+            for r in some:  # product - own >= min(lower - radii, upper)
+                far = _everywhere(builder, number(radii, r), vector)
                 for low, there in zip(both(lower, column), both(upper, column), strict=True):
                     here = builder.fsub(low, far)
                     bound = builder.select(builder.fcmp_ordered("<", here, there), here, there)
@@ -335,9 +340,9 @@ def _packed(builder: Any, bits: list[Any], lanes: int) -> Any:
     return word
 
 
-# near_tile(queries, g, panels, at, d, own, reach, lower, upper, p, masks, place): eight queries
+# near_tile(queries, g, panels, at, d, own, radii, lower, upper, p, masks, place): eight queries
 # from row 8g on, (q, d), with the panel (d, 32) that begins at panels[at]. They are near where
-# q·p >= own + min(lower - reach, upper), `own` and `reach` of the queries, `lower` and `upper` of
+# q·p >= own + min(lower - radii, upper), `own` and `radii` of the queries, `lower` and `upper` of
 # the points 32p to 32p + 31. Each word of masks[place : place + 4] has the bits of two rows.
 near_tile: Any = intrinsic(_typed_near)
 

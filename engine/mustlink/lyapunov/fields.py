@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.blocks import combine, gram, workers
+from mustlink.kernels.blocks import combine, gram
 from mustlink.kernels.factored_entries import (
     Factor,
     Listing,
@@ -20,7 +20,8 @@ from mustlink.kernels.factored_entries import (
     mirror,
     pattern_entries,
 )
-from mustlink.kernels.spmm import disjoint_sum, sampled_product
+from mustlink.kernels.spmm import sampled_product
+from mustlink.kernels.threads import workers
 from mustlink.linear.cg import Advance, silent
 from mustlink.operators.laplacian import Block
 from mustlink.operators.sparse_operator import Edges
@@ -254,7 +255,7 @@ class NewEdges:
     def matrix(self, m: int) -> sp.csr_matrix:
         """The beliefs as a symmetric matrix (m, m)."""
         upper = sp.csr_matrix((self.beliefs, (self.first, self.second)), shape=(m, m))
-        return disjoint_sum(sp.csr_matrix(upper.T), upper)
+        return sp.csr_matrix(upper.T + upper)
 
     def rows(self, first: int, shape: tuple[int, int]) -> sp.csr_matrix:
         """Rows (r, m) of that matrix from `first` on."""

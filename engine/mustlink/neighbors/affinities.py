@@ -84,7 +84,7 @@ def kept_graph(
         silent = int(np.count_nonzero(weights == 0))
         noun = "row has" if silent == 1 else "rows have"
         recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
-        if not is_given:  # nobody's neighbour, either
+        if not is_given:  # nor are they neighbours
             counted = np.flatnonzero(weights)
     others: tuple[Any, ...] = () if counted is None else (counted,)
     others += () if search.get("executor") is None else ("tasks",)
@@ -128,5 +128,5 @@ def n_rows(X: Any) -> int:
 
 
 def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of points, read when they are asked for where these are."""
+    """Some rows of points, read when needed, where these are."""
     return DistinctRows(X, rows) if is_rows(X) else as_points(X)[rows]

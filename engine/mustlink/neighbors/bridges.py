@@ -116,9 +116,9 @@ def _closest(
 
     near = np.zeros(queries.size, dtype=np.int64)
     best = np.full(queries.size, np.inf)
-    asked, own = gather(X, queries).astype(np.float64), labels[queries]
+    Q, own = gather(X, queries).astype(np.float64), labels[queries]
     for nodes, rows in _pieces(X, others):
-        place, value = nearest_outside(rows, labels[nodes], asked, own)
+        place, value = nearest_outside(rows, labels[nodes], Q, own)
         better = value < best
         near[better], best[better] = nodes[place[better]], value[better]
     return near, best

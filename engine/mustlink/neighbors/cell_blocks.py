@@ -1,4 +1,4 @@
-"""Cells that are compared with each other: who visits another, in what order, block by block.
+"""Cells that are compared with each other: visits, their order, block by block.
 
 Two points are compared where one lies so near the border of the other's cell that a true neighbour
 may lie behind it. Cells of a block that is held are compared in rounds in which no cell meets two
@@ -6,7 +6,7 @@ others: so threads write to lists of their own, without locks, and which are fou
 on the number of threads. In memory one block is all.
 
 Each list is read, finished and written once, with the block of its cell. Cells beyond that visit
-it, or are visited, are read some at a time: who is there gets into lists of the block alone. So
+it, or are visited, are read some at a time: their members get into lists of the block alone. So
 cells of different blocks are compared twice, and no two lists have to be merged.
 """
 
@@ -29,15 +29,15 @@ from mustlink.kernels.cells import WORD, Cells, Nearest, ThreadBuffers, Visits
 from mustlink.neighbors.cell_rows import (
     CellPoints,
     CellRows,
-    InMemory,
     Lists,
-    Scratch,
     SomeLists,
     Store,
+    fill_rows,
     ranges_of,
 )
 from mustlink.neighbors.cells import Borders, Groups, QuerySample, Team, known_neighbours
 from mustlink.neighbors.points_by_rows import Prepared
+from mustlink.space.disk import DiskBlock
 
 _FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
 _CELLS = 16  # of a task
@@ -61,8 +61,8 @@ def edges_of(
     """Pairs of cells (e, 5): low, high, the slot of each at the other, and whether all compare.
 
     Of cell a, `hits` members visit cell b, which it knows in `slot`; cells have `sizes` members. A
-    slot is -1 where nobody visits. All members of two are compared where that is less work than
-    who visits with all of the other.
+    slot is -1 where no member visits. All members of two cells are compared where that is less work
+    than visitors with all of the other.
     """
     C = sizes.size
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -155,7 +155,7 @@ def mark(
     centres: NDArray[np.float32],
     names: NDArray[np.int64],
     visitors: Visitors,
-    reach: NDArray[np.float32],
+    radii: NDArray[np.float32],
     limits: NDArray[np.float32],
     visits: Visits,
     first: int,
@@ -163,7 +163,7 @@ def mark(
 ) -> NDArray[np.int32]:
     """Fill the visits of the held cells from `first` on; by how many in every slot, (m, A).
 
-    Visitors go from cells as they are held to any of all, of which `parts` (C, d) and `reach`
+    Visitors go from cells as they are held to any of all, of which `parts` (C, d) and `radii`
     (C,) are given; `names` (m,) are those of the held ones among them.
     """
     m = names.size
@@ -173,7 +173,7 @@ def mark(
     near[visitors.a, slot], gaps[visitors.a, slot] = visitors.b + m, visitors.gap
     used = np.zeros(shape, np.int32)
     there = cells._replace(centres=np.concatenate([centres[names], centres]))
-    own = reach[names]
+    own = radii[names]
 
     def task(a: int, b: int) -> None:
         cell_kernels.visit(there, limits, near, gaps, each, own, visits, used, first + a, first + b)
@@ -230,9 +230,9 @@ class Desks:
 class CellSearch:
     """Cells, what is known of all of them, and what is done with some at a time.
 
-    Known are, once they are found, `limits` (n,), the last squared lengths of the lists that the
-    own cell has filled, the `mean` square of |x - centre| (C,), the `borders` that visits reach,
-    and `used` (C, A): by how many members of a cell each of those near it is visited, None where
+    Step by step these are set: `limits` (n,), the last squared lengths of the lists that the own
+    cell has filled; the `mean` square of |x - centre| (C,); the `borders` that decide about visits;
+    and `used` (C, A), by how many members of a cell each of those near it is visited, None where
     one block is all. `chunk` is how many members are read at a time beside a block, 0: all; `desks`
     how many threads compare at most.
     """
@@ -280,7 +280,7 @@ class CellSearch:
         visits = visits_of(all_near, self.counts[some])
         names, limits = np.arange(some.start, some.stop), self.limits[self.rows(some)]
         return mark(
-            cells, self.cells.centres, names, all_near, self.borders.reach, limits, visits, 0,
+            cells, self.cells.centres, names, all_near, self.borders.radii, limits, visits, 0,
             self.team,
         )  # fmt: skip
 
@@ -299,13 +299,13 @@ class CellSearch:
     def read(self, some: slice, held: CellPoints | None = None) -> Cells:
         """Cells in memory, prepared; points that are there are copied only to a place `held`."""
         rows, store = self.rows(some), self.cells.store
-        if held is None and isinstance(store, InMemory):
-            held = CellPoints(store.points[rows])
+        if held is None and isinstance(store, np.ndarray):
+            held = CellPoints(store[rows])
             cells = held.cells(self.cells.centres[some], self.counts[some])
         else:
-            held = held or CellPoints.empty(rows.stop - rows.start, store.width)
+            held = held or CellPoints.empty(rows.stop - rows.start, store.shape[1])
             cells = held.cells(self.cells.centres[some], self.counts[some])
-            store.read(rows.start, cells.points)
+            fill_rows(store, rows.start, cells.points)
         held.prepare(cells, 0, self.team)
         return cells
 
@@ -361,7 +361,7 @@ def finish(
 
 
 class _Block:
-    """A range of cells with their lists, whom they visit, and bits for `room` words of others."""
+    """A range of cells with their lists, their visits, and bits for `room` words of others."""
 
     def __init__(
         self, search: CellSearch, own: slice, cells: Cells, found: Nearest, outward: Visitors,
@@ -374,7 +374,7 @@ class _Block:
         self.bits = np.zeros(self.words + room, dtype=np.uint64)
         self.visits = visits_of(outward, sizes, self.bits)
         used = mark(
-            cells, search.cells.centres, names, outward, search.borders.reach, found.limits,
+            cells, search.cells.centres, names, outward, search.borders.radii, found.limits,
             self.visits, 0, search.team,
         )  # fmt: skip
         _, self.slot = outward.slots(names.size)
@@ -410,11 +410,11 @@ class _Block:
         come = Visitors(ours + np.searchsorted(there, come.a), come.b, come.hits, come.gap)
         visits = visits_of(come, sizes, self.bits, self.words)
         mark(
-            cells, search.cells.centres, names, come, search.borders.reach, limits, visits, ours,
+            cells, search.cells.centres, names, come, search.borders.radii, limits, visits, ours,
             search.team,
         )  # fmt: skip
         visits.first[:ours] = self.visits.first
-        limits[inside:] = -np.inf  # nobody is near enough for a list that is not held
+        limits[inside:] = -np.inf  # no point is near enough for a list that is not held
 
         _, slot_in = come.slots(sizes.size)
         place = np.minimum(np.searchsorted(there, out.b), there.size - 1)
@@ -441,10 +441,10 @@ class SearchBackend:
 
     def __init__(self, sizes: Layout, team: Team, folder: Any = None) -> None:
         self.sizes, self.team, self.folder = sizes, team, folder
-        self.at_once = not sizes.on_disk  # one block is all: who visits another need not be known
+        self.at_once = not sizes.on_disk  # one block is all: counts of visits are not needed
 
     def given(self, rows: Prepared) -> Prepared:
-        """The points, as those who make the passes can read them."""
+        """The points, as the workers can read them."""
         return rows
 
     def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> QuerySample:
@@ -459,8 +459,8 @@ class SearchBackend:
     def store(self, n: int, d: int) -> Store:
         """Where points lie in the order of the cells; raises InputError."""
         if self.sizes.on_disk:
-            return Scratch(self.folder, n, d)
-        return InMemory(np.empty((n, d), dtype=np.float32))
+            return DiskBlock(self.folder, (n, d), np.float32)
+        return np.empty((n, d), dtype=np.float32)
 
     def within(self, search: CellSearch, lists: Lists) -> Iterator[tuple[slice, Measured]]:
         """Fill lists with the nearest of the own cell; what `CellSearch.within` measures."""

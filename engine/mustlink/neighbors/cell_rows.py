@@ -17,109 +17,50 @@ from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.neighbors.cells import Groups, Team
 from mustlink.neighbors.points_by_rows import Prepared
-from mustlink.space.scratch_file import ScratchFile
+from mustlink.space.disk import DiskBlock
 
 _CELLS = 16  # of a task
 
 SomeLists = tuple[NDArray[np.int32], NDArray[np.float32]]  # (m, k): numbers, squared lengths
 
 
-class InMemory:
-    """Rows in an array (n, width)."""
-
-    def __init__(self, points: NDArray[np.float32]) -> None:
-        self.points, self.width = points, points.shape[1]
-
-    def read(self, first: int, out: NDArray[np.float32]) -> None:
-        """Fill `out` (m, width) with the rows from `first` on."""
-        out[:] = self.points[first : first + len(out)]
-
-    def write_many(self, places: NDArray[np.integer], rows: NDArray[np.float32]) -> None:
-        """Write rows (m, width) to their places (m,)."""
-        self.points[places] = rows
+Store = NDArray[Any] | DiskBlock  # (n, d) in single precision
 
 
-class Scratch:
-    """Rows in a file, gone when it is let go of or killed: one of its own, or the one given."""
+class Lists:
+    """Neighbour lists (n, k): numbers, and squared lengths or what comes for them.
 
-    def __init__(
-        self, folder: Any, count: int, width: int, file: ScratchFile | None = None
-    ) -> None:
-        self.width = width
-        self._row = 4 * width
-        self._file = file or ScratchFile(folder, count * self._row)
+    In arrays, or on disk in a `folder`, None for the usual one. Slices of arrays that are read are
+    changed in place.
+    """
 
-    def close(self) -> None:
-        """Give the room back."""
-        self._file.close()
+    indices: Any
+    values: Any
 
-    def read(self, first: int, out: NDArray[np.float32]) -> None:
-        """Fill contiguous `out` (m, width) with the rows from `first` on."""
-        self._file.read(first * self._row, out)
-
-    def write_many(self, places: NDArray[np.integer], rows: NDArray[np.float32]) -> None:
-        """Write rows (m, width) to ascending places (m,): what lies together in one go."""
-        for a, b in _runs(places):
-            self._file.write(int(places[a]) * self._row, rows[a:b])
-
-
-Store = InMemory | Scratch
-
-
-class ListsFile:
-    """Lists (n, k) of neighbours on disk: numbers, and squared lengths or what comes for them."""
-
-    def __init__(self, folder: Any, n: int, k: int) -> None:
-        self.shape = n, k
-        self._row = 4 * k
-        self._indices = ScratchFile(folder, n * self._row)
-        self._values = ScratchFile(folder, n * self._row)
-
-    def read(self, rows: slice) -> SomeLists:
-        """Lists a:b."""
-        shape = rows.stop - rows.start, self.shape[1]
-        indices, values = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        self._indices.read(rows.start * self._row, indices)
-        self._values.read(rows.start * self._row, values)
-        return indices, values
-
-    def write(self, first: int, indices: NDArray[np.int32], values: NDArray[np.float32]) -> None:
-        """Write lists from `first` on."""
-        self._indices.write(first * self._row, indices)
-        self.revalue(first, values)
-
-    def revalue(self, first: int, values: NDArray[np.float32]) -> None:
-        """Write the values of lists from `first` on anew."""
-        self._values.write(first * self._row, values)
-
-
-class HeldLists:
-    """The same in memory; what is read is written in its place, and all at once if at all."""
-
-    def __init__(self, n: int, k: int) -> None:
-        self.shape = n, k
+    def __init__(self, n: int, k: int, *, on_disk: bool, folder: Any = None) -> None:
+        self.shape, self._on_disk = (n, k), on_disk
+        if on_disk:
+            self.indices = DiskBlock(folder, self.shape, np.int32)
+            self.values = DiskBlock(folder, self.shape, np.float32)
 
     def read(self, rows: slice) -> SomeLists:
         """Lists a:b."""
         return self.indices[rows], self.values[rows]
 
     def write(self, first: int, indices: NDArray[np.int32], values: NDArray[np.float32]) -> None:
-        """Take all lists, or write those from `first` on."""
-        if indices.shape == self.shape:
+        """Write lists from `first` on; arrays of all lists are taken as they are."""
+        if indices.shape == self.shape and not self._on_disk:
             self.indices, self.values = indices, values
-        else:
-            rows = slice(first, first + indices.shape[0])
-            self.indices[rows], self.values[rows] = indices, values
-
-
-Lists = ListsFile | HeldLists
+            return
+        rows = slice(first, first + indices.shape[0])
+        self.indices[rows], self.values[rows] = indices, values
 
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
     """n points cell by cell; the nodes of cell c are starts[c]:starts[c + 1], about centres (C, d).
 
-    `order` (n,) is the row of the points that each node is; only who has laid them out knows it.
+    `order` (n,) is the row of the points that each node is, None in workers of an executor.
     """
 
     store: Store
@@ -130,14 +71,11 @@ class CellRows:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of points and of coordinates: rows of them are read as `self[a:b]`."""
-        return int(self.starts[-1]), self.store.width
+        return int(self.starts[-1]), self.store.shape[1]
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
         """Nodes a:b, (b - a, d)."""
-        first, stop, _ = rows.indices(self.shape[0])
-        found = np.empty((max(0, stop - first), self.store.width), dtype=np.float32)
-        self.store.read(first, found)
-        return found
+        return self.store[rows]
 
     def ranges(self, most: int) -> list[slice]:
         """All cells in ranges of at most so many members, or of one cell."""
@@ -148,8 +86,16 @@ class CellRows:
         at = 0
         for a, b in _runs(chosen):
             first, stop = int(self.starts[chosen[a]]), int(self.starts[chosen[b - 1] + 1])
-            self.store.read(first, out[at : at + stop - first])
+            fill_rows(self.store, first, out[at : at + stop - first])
             at += stop - first
+
+
+def fill_rows(store: Store, first: int, out: NDArray[np.float32]) -> None:
+    """Fill contiguous `out` (m, d) with the rows from `first` on."""
+    if isinstance(store, np.ndarray):
+        out[:] = store[first : first + len(out)]
+    else:
+        store.read(first, out)
 
 
 def ranges_of(sizes: NDArray[np.int64], most: int) -> list[slice]:
@@ -206,7 +152,9 @@ def lay_out(
         place = np.arange(own.size) + np.repeat(filled[:-1] - (np.cumsum(held) - held), held)
         filled[:-1] += held
         order[place] = start + by_cell
-        store.write_many(place, block[by_cell])
+        rows_by_cell = block[by_cell]
+        for a, b in _runs(place):  # what lies together in one go
+            store[int(place[a]) : int(place[a]) + b - a] = rows_by_cell[a:b]
         some = slice(*np.searchsorted(nodes, [start, start + own.size]))
         back = np.empty(own.size, dtype=np.int64)
         back[by_cell] = place

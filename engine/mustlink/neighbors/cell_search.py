@@ -21,7 +21,7 @@ from mustlink.context.neighbor_cost import READ_BACK, Layout
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
 from mustlink.neighbors.cell_blocks import CellSearch, SearchBackend
-from mustlink.neighbors.cell_rows import CellRows, HeldLists, Lists, ListsFile, lay_out
+from mustlink.neighbors.cell_rows import CellRows, Lists, lay_out
 from mustlink.neighbors.cells import QuerySample, Team, borders_of, centres_of, grouped
 from mustlink.neighbors.exact import exact_streamed
 from mustlink.neighbors.points_by_rows import Prepared, near_one
@@ -114,8 +114,7 @@ def search_cells(
 
     The same generator and cells give the same lists for any number of threads, in memory and on
     disk up to the choice among equally far ones. On disk n (d + 2k) numbers of 4 bytes are written
-    to `folder`. Whoever makes the `passes` finds the same. Raises InputError where files do not
-    fit.
+    to `folder`. All `passes` find the same. Raises InputError where files do not fit.
     """
     tell = advance or (lambda _: None)
     with _crew(n_jobs) as team:
@@ -137,7 +136,7 @@ def search_cells(
         known = replace(known, nodes=places)
 
         search = CellSearch(cells, k, team, layout.chunk, layout.desks)
-        lists: Lists = ListsFile(folder, n, k) if layout.on_disk else HeldLists(n, k)
+        lists = Lists(n, k, on_disk=layout.on_disk, folder=folder)
         count = search.counts.size
         search.mean, search.limits = np.empty(count), np.empty(n, dtype=np.float32)
         for some, measured in by.within(search, lists):
@@ -174,7 +173,7 @@ def search_cells(
 
 def _recall(lists: Lists, known: QuerySample) -> float:
     """Share of each list of known nodes that is no farther than the true last one."""
-    limits = known.reach * (1 + 1e-5) + 1e-12
+    limits = known.radii * (1 + 1e-5) + 1e-12
     near = [
         np.sqrt(lists.read(slice(int(node), int(node) + 1))[1][0]) <= limit
         for node, limit in zip(known.nodes, limits, strict=True)

@@ -1,4 +1,4 @@
-"""Cells of points: centres, who is nearest to which, and how far members have to visit others.
+"""Cells of points: centres, the nearest of each point, and how far visits have to go.
 
 The nearest of many centres is found though few are compared with each point.
 """
@@ -150,7 +150,7 @@ def _lloyd(
 
 
 def centres_about(middle: NDArray[np.float32], points: NDArray[np.float32]) -> Centres:
-    """Points (C, d) as centres, told about `middle` (d,)."""
+    """Points (C, d) as centres, relative to `middle` (d,)."""
     at = np.ascontiguousarray(points - middle)
     return Centres(middle, at, np.einsum("ij,ij->i", at, at))
 
@@ -194,7 +194,7 @@ class Groups:
 
     @staticmethod
     def bounds(rows: Prepared) -> list[slice]:
-        """Rows whose cells are found at once: the same ones whoever does it."""
+        """Rows whose cells are found at once: the same ones in every process."""
         return rows.bounds(_ROWS)
 
     def cell(self, X: NDArray[np.float32], team: Team) -> NDArray[np.int32]:
@@ -237,7 +237,7 @@ class Groups:
 def grouped(
     centres: Centres, some: NDArray[np.float32], rng: np.random.Generator, team: Team
 ) -> Groups:
-    """About √C groups of C centres, each after one that is near it, and who is near each.
+    """About √C groups of C centres, near ones one after the other, and the centres near each group.
 
     To a group belong the centres that are its own, however far: those of others crowd round its
     middle where sheets cross, or dense regions lie beside thin ones. From `some` random points
@@ -299,14 +299,14 @@ def near_centres(
 class QuerySample:
     """Some nodes (m,) with their true neighbours: coordinates (m, d), and (u, d) of u others.
 
-    `neighbours` (m, k) are rows of the others; `reach` (m,) is the distance of the farthest.
+    `neighbours` (m, k) are rows of the others; `radii` (m,) is the distance of the farthest.
     """
 
     nodes: NDArray[np.int64]
     points: NDArray[np.float32]
     others: NDArray[np.float32]
     neighbours: NDArray[np.intp]
-    reach: NDArray[np.float64]
+    radii: NDArray[np.float64]
 
 
 def known_neighbours(
@@ -335,11 +335,11 @@ def known_neighbours(
     ids, where = np.unique(found, return_inverse=True)
     where = where.reshape(found.shape)
     points, others = rows.gather(nodes), rows.gather(ids)
-    reach = np.empty(count)
+    radii = np.empty(count)
     for i in range(count):  # products have found them; only differences keep all digits
         gap = others[where[i]].astype(np.float64) - points[i]
-        reach[i] = np.sqrt(np.einsum("ij,ij->i", gap, gap).max())
-    return QuerySample(nodes, points, others, where, reach)
+        radii[i] = np.sqrt(np.einsum("ij,ij->i", gap, gap).max())
+    return QuerySample(nodes, points, others, where, radii)
 
 
 # Share of known neighbours that are to be compared: what is wanted, and what is taken while a point
@@ -353,15 +353,15 @@ _TINY = np.finfo(np.float32).tiny
 
 @dataclass(frozen=True)
 class Borders:
-    """Cells near every cell, (C, A), nearest first; gaps of their centres, (C, A); `reach` (C,).
+    """Cells near every cell, (C, A), nearest first; gaps of their centres, (C, A); `radii` (C,).
 
-    A member visits the cells whose border with its own is within reach; `shared` of the known
-    neighbours are so compared, with `pairs` comparisons a point.
+    A member visits the cells whose border with its own lies within the radius of its cell. So
+    `shared` of the known neighbours are compared, with `pairs` comparisons a point.
     """
 
     near: NDArray[np.int32]
     gaps: NDArray[np.float32]
-    reach: NDArray[np.float32]
+    radii: NDArray[np.float32]
     shared: float
     pairs: float
 
@@ -375,16 +375,17 @@ def borders_of(
     others: NDArray[np.int32],
     team: Team,
 ) -> Borders:
-    """Find how far visits have to reach for enough of the known neighbours to be compared.
+    """Find how far visits have to go for enough of the known neighbours to be compared.
 
-    In radii of the own cell, so that dense and thin regions cost alike. Copies have each other in
-    their cells, and visit nobody. Of cells are given the centres (C, d), how many members and the
-    `mean` square of their distance from it, (C,); `owner` (m,) and `others` (u,) are the cells of
-    the known nodes and of their neighbours. Visits may cost so many pairs of points and no more.
+    The distance is a factor times the radius of the own cell, so that dense and thin regions cost
+    alike. Copies have each other in their cells, and visit none. Cells have `centres` (C, d),
+    `counts` of members and their `mean` squared distance from the centre, (C,); `owner` (m,) and
+    `others` (u,) are the cells of the known nodes and of their neighbours. The number of pairs that
+    visits may compare is limited.
     """
     d = centres.shape[1]
     near, gaps = near_centres(centres, NEAR_CELLS, team)
-    apart = known.reach > 0
+    apart = known.radii > 0
     if near.shape[1] == 0 or not apart.any():
         nowhere = np.zeros(near.shape[0], np.float32)
         return Borders(near[:, :1].copy(), gaps[:, :1].copy(), nowhere, 1.0, 0.0)
@@ -397,26 +398,26 @@ def borders_of(
     total = part * np.cumsum(counts[near[owner]].ravel()[order]) / owner.size
     far = H.ravel()[order]
 
-    def cost(reach: float) -> float:
-        visited = int(np.searchsorted(far, reach, side="right"))
+    def cost(factor: float) -> float:
+        visited = int(np.searchsorted(far, factor, side="right"))
         return float(total[visited - 1]) if visited else 0.0
 
     def affordable(pairs: float) -> float:
         return float(far[min(far.size - 1, int(np.searchsorted(total, pairs)))])
 
-    reach = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
+    factor = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
     most = (_DEAREST[0] + _DEAREST[1] * d) / (_COMPARISON[0] + _COMPARISON[1] * d)
-    if cost(reach) > most:
-        reach = affordable(most)
-    if np.isfinite(reach):  # it is that of a known pair, which is in however sums are rounded
-        reach += _ROUNDING * abs(reach)
-    slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1
+    if cost(factor) > most:
+        factor = affordable(most)
+    if np.isfinite(factor):  # it is that of a known pair, which is in however sums are rounded
+        factor += _ROUNDING * abs(factor)
+    slots = int(np.flatnonzero((factor >= H).any(axis=0)).max(initial=0)) + 1
     return Borders(
         np.ascontiguousarray(near[:, :slots]),
         np.ascontiguousarray(gaps[:, :slots]),
-        (reach * radius).astype(np.float32),
-        1 - part + part * float((needed <= reach).mean()),
-        cost(reach),
+        (factor * radius).astype(np.float32),
+        1 - part + part * float((needed <= factor).mean()),
+        cost(factor),
     )
 
 
@@ -428,7 +429,7 @@ def _needed(
     owner: NDArray[np.int32],
     others: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """Reach, ascending, with which each known pair is compared: one of the two visits."""
+    """Factors, ascending, with which each known pair is compared: one of the two visits."""
     i = np.repeat(np.arange(owner.size), known.neighbours.shape[1])
     j = known.neighbours.ravel()
     needed = np.full(i.size, np.inf)

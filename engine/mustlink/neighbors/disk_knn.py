@@ -6,7 +6,7 @@ Of points that memory does not hold the graph is there for a later run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -44,17 +44,6 @@ _RANGE = 1 << 20  # nodes looked at at once
 Advance = Callable[[float], None]
 
 
-@dataclass(frozen=True, eq=False)
-class DiskNeighbors:
-    """A graph on disk whose rows lie cell by cell, so that most entries lie near the diagonal.
-
-    `order` (n,) is the row of the points that each row of the graph is.
-    """
-
-    graph: DiskGraph
-    order: NDArray[np.int32]
-
-
 def stored_knn_graph(
     points: Any,
     n_neighbors: int = 15,
@@ -70,22 +59,22 @@ def stored_knn_graph(
     memory: int | str | None = None,
     scratch: Any = None,
     write: Write | None = None,
-) -> DiskNeighbors:
+) -> DiskGraph:
     """The graph of `knn_graph` by blocks: W = (A + Aᵀ)/2, (n, n), in single precision on disk.
 
     Points (n, d) are an array, or anything with a shape and blocks of rows [a:b]. They are written
     to a temporary file in the order of cells, small and near each other, and compared with those of
-    near cells: see `search_cells`. Nodes are numbered as they lie there; `order` tells the points.
-    Weights as in `knn_graph`; with `connect`, components are joined by their shortest bridging
-    edges, which weigh at least half of what the farthest neighbour does.
+    near cells by `search_cells`. Nodes are numbered as they lie there; the graph's `rows` (n,) are
+    the nodes of the points. Weights as in `knn_graph`; with `connect`, components are joined by
+    their shortest bridging edges, which weigh at least half of what the farthest neighbour does.
 
-    `write(n, blocks, info, rows)` keeps the rows and returns the graph: they come in order, in
+    `write(n, blocks, info, rows)` stores the rows and returns the graph: they come in order, in
     blocks with rising columns, and all are to be taken; `rows` (n,) is the node of every point.
-    Without it they go to temporary files. `memory`
-    is a budget for the whole process in bytes, or as "2GB", without what `write` takes; `scratch`
-    the folder of temporary files, of which nothing is left. `info` tells besides what `knn_graph`
-    tells the `locality`: the share of neighbours that lie within the node's own block of rows, and
-    `cut_short` where a time limit ended the search.
+    Without it they go to temporary files. `memory` is a budget for the whole process in bytes, or
+    as "2GB", without what `write` takes; `scratch` the folder of temporary files, of which nothing
+    is left. `info` has, beside the entries of `knn_graph`, the `locality`: the share of neighbours
+    that lie within the node's own block of rows, and `cut_short` where a time limit ended the
+    search.
     The same `random_state` gives the same graph for any `n_jobs`.
 
     Raises InputError where the budget or the disk do not suffice, or points cannot be read. Cost
@@ -93,14 +82,14 @@ def stored_knn_graph(
     for each neighbour in another block.
     """
     recorder = recorded(observer)
-    asked = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
     with recorder.stage("checking points") as advance:
         rows = prepare(points if is_rows(points) else as_points(points), metric, advance)
     n, d = rows.shape
-    k, threads = possible(asked.k, n, recorder), threads_for(asked.n_jobs)
-    plan = stored_knn_plan(n, d, k, asked.budget, held=rows.held, threads=threads)
+    k, threads = possible(spec.k, n, recorder), threads_for(spec.n_jobs)
+    plan = stored_knn_plan(n, d, k, spec.budget, held=rows.held, threads=threads)
     assert plan.layout is not None
-    seed, rng = asked.begin(points, recorder, random_state)  # as in knn_graph: the same cells
+    seed, rng = spec.begin(points, recorder, random_state)  # as in knn_graph: the same cells
     with in_time(recorder) as (until, advance):
         found = search_cells(
             rows,
@@ -117,7 +106,7 @@ def stored_knn_graph(
     warn_of_recall(found.info, recorder)
     made = DiskAffinity(found, plan.layout.rows, scratch)
     with recorder.stage("components") as advance:
-        made.survey(weights, None if asked.sigma is None else asked.sigma * rows.unit, advance)
+        made.survey(weights, None if spec.sigma is None else spec.sigma * rows.unit, advance)
         warn_of_copies(made.copies, n, recorder)
     scale, parts = made.scale, made.components
     with recorder.stage("weights") as advance:
@@ -125,7 +114,7 @@ def stored_knn_graph(
         info = {
             "method": "stored cells",
             **found.info,
-            **asked.info(k, scale, rows.unit, parts, bridges, recorder),
+            **spec.info(k, scale, rows.unit, parts, bridges, recorder),
             "locality": made.locality,
             **({"cut_short": True} if recorder.left_out else {}),
         }
@@ -133,8 +122,7 @@ def stored_knn_graph(
         keep = partial(scratch_graph, folder=scratch) if write is None else write
         nodes = np.empty(n, dtype=np.int32)
         nodes[found.cells.order] = np.arange(n, dtype=np.int32)
-        graph = keep(n, blocks, info, nodes)
-    return DiskNeighbors(graph, found.cells.order)
+        return keep(n, blocks, info, nodes)
 
 
 class DiskAffinity:
@@ -199,7 +187,7 @@ class DiskAffinity:
             weigh(indices, half, self.weights, self.scale, half, rows.start)
             half *= np.float32(0.5)
             least = min(least, float(half.min()))
-            self.found.lists.revalue(rows.start, half)
+            self.found.lists.values[rows] = half
             size = indices.size
             named, naming = np.empty(size, np.int32), np.empty(size, np.int32)
             w = np.empty(size, np.float32)
@@ -299,6 +287,4 @@ def kept_rows(X: Any, made_by: dict[str, Any], shelf: StageCache, **search: Any)
     name = shelf.name_of(_STAGE, shelf.source, *depends)
     how = {name: made_by[name] for name in ("n_neighbors", "metric", "weights")}
     given = {**how, **search, "observer": shelf.recorder, "scratch": shelf.scratch}
-    return shelf.kept_graph(
-        _STAGE, name, lambda write: stored_knn_graph(X, **given, write=write).graph
-    )
+    return shelf.kept_graph(_STAGE, name, lambda write: stored_knn_graph(X, **given, write=write))

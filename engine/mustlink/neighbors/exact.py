@@ -53,7 +53,7 @@ def _search(
     single: bool = False,
     advance: Any = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
-    """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour.
+    """For rows `nodes` of the queries; `apart`: queries are X, and no point is its own neighbour.
 
     And which lists (m,) are sure to be right, of products in `single` precision, for queries
     `apart`: those whose last is nearer than all that was not kept can be, however products were

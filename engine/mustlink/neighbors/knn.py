@@ -95,8 +95,8 @@ def knn_graph(
     kernels are compiled in every process, 16 s. It runs on one thread and keeps to no `memory`.
 
     `duplicates`: "keep" makes every row a node; with "merge" rows that are equal in single
-    precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one
-    node are not joined with each other.
+    precision are one node: the graph has `weights` (how many) and `rows`; copies of one node are
+    not joined with each other.
 
     With an `executor` (`concurrent.futures`: processes, or a Dask client's) its workers search by
     cells, where not all pairs are compared, in tasks that read the points' HDF5 file, or a copy,
@@ -112,7 +112,7 @@ def knn_graph(
     """
     recorder = recorded(observer)
     shelf = StageCache(recorder, keeper)
-    asked = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
     check_choice(duplicates, ("keep", "merge"), "duplicates")
     descends = _descends(search, memory, executor)
     X, unit = _points(points, metric, memory is not None or executor is not None, recorder)
@@ -124,11 +124,11 @@ def knn_graph(
             f"points: multiplied by 2^{np.log2(unit):.0f}, as their values are far from 1; "
             "neighbours do not depend on it"
         )
-    k = possible(asked.k, X.shape[0], recorder)
-    X, plan = planned(X, k, asked.budget, asked.n_jobs, by_tasks=executor is not None)
+    k = possible(spec.k, X.shape[0], recorder)
+    X, plan = planned(X, k, spec.budget, spec.n_jobs, by_tasks=executor is not None)
     if descends and plan.method != "brute":
         plan = replace(plan, method="descent")
-    seed, rng = asked.begin(points, recorder, random_state)
+    seed, rng = spec.begin(points, recorder, random_state)
     way = plan.method if plan.layout is None else (plan.method, plan.layout.room)
     depends = metric, k, seed, recall_sample, way, equal is not None
     indices, distances, info = shelf.kept(
@@ -140,7 +140,7 @@ def knn_graph(
             plan,
             seed,
             recorder,
-            n_jobs=asked.n_jobs,
+            n_jobs=spec.n_jobs,
             sample=recall_sample,
             folder=shelf.scratch if scratch is None else scratch,
             executor=executor,
@@ -152,14 +152,14 @@ def knn_graph(
         copies = int(np.count_nonzero(~distances.any(axis=1)))
         warn_of_copies(copies, distances.shape[0], recorder)
     else:
-        warn_of_copies(int(equal.counts[equal.counts > asked.k].sum()), equal.nodes.size, recorder)
+        warn_of_copies(int(equal.counts[equal.counts > spec.k].sum()), equal.nodes.size, recorder)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0
         if weights == "local":
             scale = local_scales(distances)
         elif weights == "gaussian":
-            scale = asked.sigma * unit if asked.sigma is not None else mean_distance(distances)
+            scale = spec.sigma * unit if spec.sigma is not None else mean_distance(distances)
         if isinstance(X, Prepared):  # memory is scarce: lists become weights in their place
             shelf.settle()
             W = lean_affinity(indices, distances, weights, scale)
@@ -176,7 +176,7 @@ def knn_graph(
             value = edge_weights(lengths, pairs[:, 0], pairs[:, 1], weights, scale)
             W = with_edges(W, pairs, np.maximum(value, float(W.data.min())))
             bridges = int(pairs.shape[0])
-    info = info | asked.info(k, scale, unit, parts, bridges, recorder)  # the kept one stays
+    info = info | spec.info(k, scale, unit, parts, bridges, recorder)  # the kept one stays
     if alike and equal is None and duplicates == "merge":  # one kind of row
         info["all_equal"] = True
     if equal is None:
@@ -187,7 +187,7 @@ def knn_graph(
 
 @dataclass(frozen=True)
 class GraphSpec:
-    """What graphs in memory and on disk are asked for alike."""
+    """The options that graphs in memory and on disk share."""
 
     k: int
     metric: str
@@ -206,7 +206,7 @@ class GraphSpec:
         n_jobs: int | None,
         memory: int | str | None,
     ) -> GraphSpec:
-        """As a caller has given it; raises InputError."""
+        """Options as a caller gives them, checked; raises InputError."""
         check_choice(metric, ("euclidean", "cosine"), "metric")
         check_choice(weights, WEIGHTS, "weights")
         return cls(
@@ -229,7 +229,7 @@ class GraphSpec:
     def info(
         self, k: int, scale: Any, unit: float, parts: int, bridges: int, recorder: Recorder
     ) -> dict[str, Any]:
-        """What a graph tells of its weights and components, and a note where these are joined."""
+        """The graph's info on weights and components, and a note where these are joined."""
         if bridges:
             recorder.note(
                 f"kNN graph: {parts} components joined by {bridges} shortest bridging edges "
@@ -266,7 +266,7 @@ def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows |
     with recorder.stage("equal rows") as advance:
         found = group_equal_rows(X, advance)
     n, m = found.nodes.size, found.first.size
-    if m in (n, 1):  # one kind of row is no graph: told as it always was
+    if m in (n, 1):  # one kind of row is no graph
         return None
     recorder.note(f"{n:,} rows, {m:,} distinct: equal rows are one node, which counts them")
     return found
@@ -290,7 +290,7 @@ def _distinct(
 
 
 def _descends(search: str, memory: int | str | None, executor: Executor | None) -> bool:
-    """Whether NN-descent is asked for; raises InputError."""
+    """Whether the search is NN-descent; raises InputError."""
     check_choice(search, ("auto", "descent"), "search")
     if search == "descent" and memory is not None:
         raise InputError("search: 'descent' keeps to no memory; leave memory or search out")

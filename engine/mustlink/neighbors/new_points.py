@@ -27,6 +27,7 @@ _TINY = np.finfo(np.float32).tiny
 _ALL = 2e8  # pairs of points up to which all are compared
 _LANDMARKS = 4.0  # times √n fitted points that walks begin at
 _LEFT = 6  # nodes whose neighbours are looked at
+_RANGE = 1 << 12  # nodes looked at at once
 _GROUP = 200  # new points that are compared with each other, about
 
 Points = NDArray[np.floating]
@@ -168,9 +169,9 @@ def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any]) -> Grap
     else:
         W = fold(graph.affinity, grown / np.where(counts > 0, counts, 1.0))
     plain = bool((grown == 1).all())
-    told = {**info, "added": int(info.get("added", 0)) + len(new)}
+    grown_info = {**info, "added": int(info.get("added", 0)) + len(new)}
     alone = plain and graph.rows is None
-    return Graph(W, told, None if plain else grown, None if alone else rows)
+    return Graph(W, grown_info, None if plain else grown, None if alone else rows)
 
 
 def _nearest(
@@ -178,7 +179,7 @@ def _nearest(
 ) -> _NewNeighbors:
     """About the k nearest of the fitted points that are `able`, of every query."""
     from mustlink.kernels import graph_walk
-    from mustlink.kernels.blocks import workers
+    from mustlink.kernels.threads import in_threads, workers
 
     n, m, some = X.shape[0], queries.shape[0], able.size
     k = min(some, k)
@@ -203,11 +204,10 @@ def _nearest(
             nodes[some], squared[some] = near, gaps
 
     start = _nearest_rows(queries, X[landmarks], 1)[:, 0]
-    with ThreadPoolExecutor(workers()) as pool:
-        order = np.argsort(start, kind="stable")  # those that begin alike walk alike
-        firsts = np.flatnonzero(np.append(True, np.diff(start[order]) != 0))
-        ends = np.append(firsts, m)
-        list(pool.map(search, np.array_split(np.arange(firsts.size), workers())))
+    order = np.argsort(start, kind="stable")  # those that begin alike walk alike
+    firsts = np.flatnonzero(np.append(True, np.diff(start[order]) != 0))
+    ends = np.append(firsts, m)
+    in_threads(search, np.array_split(np.arange(firsts.size), workers()))
     return _NewNeighbors(nodes.astype(np.int64), np.sqrt(squared.astype(np.float64)))
 
 
@@ -244,7 +244,7 @@ def _with_each_other(
 
 def _nearest_rows(Q: NDArray[np.float32], L: NDArray[np.float32], count: int) -> NDArray[np.int32]:
     """The nearest `count` of a few points (l, d) of each of Q (m, d): numbers (m, count)."""
-    from mustlink.kernels.blocks import workers
+    from mustlink.kernels.threads import workers
     from mustlink.neighbors.cells import centres_about
 
     middle = L.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -268,7 +268,7 @@ def _added(
     j, d = found.nodes[there], found.lengths[there]
     met = np.unique(j[j < n])
     kind, s, radius = str(info["weights"]), np.ones(n + m), np.zeros(n + m, np.float32)
-    s[met], radius[met] = _reaches(graph.affinity, X, met, k)
+    s[met], radius[met] = _radii(graph.affinity, X, met, k)
     s[n:] = local_scales(np.sort(found.lengths, axis=1))
     of_all: Any = s if kind == "local" else float(info.get("sigma") or 1.0) * unit
     value = edge_weights(d, i, j, kind, of_all)
@@ -285,33 +285,27 @@ def _added(
     return fold(S, grown) if (grown != 1).any() else S
 
 
-def _reaches(
+def _radii(
     W: sp.csr_matrix, X: NDArray[np.float32], nodes: Ints, k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Distances of some nodes (m,) to their 7th neighbour, and to the k-th, by their edges in W."""
-    from mustlink.kernels.blocks import workers
-    from mustlink.kernels.graph_walk import reaches
+    from mustlink.kernels.graph_walk import neighbor_radii
+    from mustlink.kernels.threads import in_threads
 
     scale, last = np.empty(nodes.size, np.float32), np.empty(nodes.size, np.float32)
 
-    def some(a: int, b: int) -> None:
-        part = slice(a, b)
-        reaches(X, W.indptr, W.indices, nodes[part], _NEIGHBOUR, k, scale[part], last[part])
+    def some(part: slice) -> None:
+        neighbor_radii(X, W.indptr, W.indices, nodes[part], _NEIGHBOUR, k, scale[part], last[part])
 
-    with ThreadPoolExecutor(workers()) as pool:
-        cuts = np.linspace(0, nodes.size, 8 * workers() + 1).astype(int).tolist()
-        list(pool.map(some, cuts[:-1], cuts[1:]))
+    in_threads(some, [slice(a, a + _RANGE) for a in range(0, nodes.size, _RANGE)])
     return np.sqrt(np.maximum(scale, _TINY)), np.sqrt(last)
 
 
 def _grown(W: sp.csr_matrix, added: sp.csr_matrix, old: Floats, now: Floats) -> sp.csr_matrix:
     """W of n nodes with the edges of m more; nodes that count more than before have more weight."""
-    from mustlink.kernels.spmm import disjoint_sum
-
     n, N = W.shape[0], added.shape[0]
     ratio = now[:n] / np.where(old > 0, old, 1.0)
     W = W if (ratio == 1).all() else fold(W, ratio)
     indptr = np.concatenate([W.indptr, np.full(N - n, W.indptr[-1], W.indptr.dtype)])
     wider = sp.csr_matrix((W.data, W.indices, indptr), shape=(N, N))
-    added.indices = added.indices.astype(W.indices.dtype, copy=False)
-    return disjoint_sum(wider, added)
+    return sp.csr_matrix(wider + added.astype(W.dtype))

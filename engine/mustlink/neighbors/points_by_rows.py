@@ -14,7 +14,7 @@ from mustlink.errors import InputError
 
 BLOCK_BYTES = 1 << 23  # points read at once
 _HELD, _READ = 1 << 20, 1 << 15  # rows hashed at once, of points in memory and read
-_GAP_BYTES = 1 << 18  # rows not asked for that are read along rather than skipped
+_GAP_BYTES = 1 << 18  # unwanted rows that are read along rather than skipped
 _LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
 _SAFE = 1e9  # sizes beyond which, or below its inverse, squares and their sums lose digits
 _FITTING = {  # sizes that have all digits of their precision, and room for sums
@@ -36,7 +36,7 @@ def is_rows(points: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Some rows (m,) of points, ascending, as points of their own: read when they are asked for."""
+    """Some rows (m,) of points, ascending, as points of their own: read when needed."""
 
     source: Any
     rows: NDArray[np.int64]
@@ -263,7 +263,7 @@ class EqualRows:
     counts: NDArray[np.int64]
 
     def of(self, points: Any) -> Any:
-        """The first row of every kind, (m, d), read when asked for where the points are."""
+        """The first row of every kind, (m, d), read when needed where the points are."""
         if isinstance(points, np.ndarray):
             return points[self.first]
         return DistinctRows(points, self.first)

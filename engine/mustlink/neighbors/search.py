@@ -26,7 +26,7 @@ Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
 
 def threads_for(n_jobs: int | None) -> int:
     """Threads for the search by cells."""
-    from mustlink.kernels.blocks import workers
+    from mustlink.kernels.threads import workers
 
     return workers() if n_jobs is None else min(n_jobs, workers())
 
@@ -131,7 +131,7 @@ def neighbour_lists(
 
 @contextmanager
 def in_time(recorder: Recorder) -> Iterator[tuple[Deadline, Callable[[float], None]]]:
-    """The stage of a search, with its share of the time: which one ended early is told."""
+    """The stage of a search, with its share of the time; a note says when it ended early."""
     until = recorder.deadline.share(_SHARE)
     with recorder.stage("kNN graph") as advance:
         yield until, advance

@@ -1,7 +1,7 @@
 """The search by cells on disk as tasks of an executor: processes of this machine or of several.
 
 Files in a folder are seen by all workers: points, what is known of cells, lists. A file is written
-by one process, whole, before any other is told of it, or it is put in place when it is whole: a
+by one process, whole, before any other reads it, or it is put in place when it is whole: a
 task that is done twice, by a worker that was lost and by another, or half, changes nothing that is
 read. A task finds the final lists of a block of cells that follow each other: no lists are merged.
 What is found depends on no worker, and on no number of them.
@@ -28,7 +28,7 @@ from mustlink.context.neighbor_cost import Layout
 from mustlink.core.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbors.cell_blocks import CellSearch, Measured, SearchBackend, finish
-from mustlink.neighbors.cell_rows import CellRows, Lists, Scratch, SomeLists, Store
+from mustlink.neighbors.cell_rows import CellRows, Lists, SomeLists, Store
 from mustlink.neighbors.cells import (
     Borders,
     Centres,
@@ -38,6 +38,7 @@ from mustlink.neighbors.cells import (
     known_neighbours,
 )
 from mustlink.neighbors.points_by_rows import Prepared
+from mustlink.space.disk import DiskBlock
 from mustlink.space.scratch_file import NamedFile
 
 _REMOVALS = 3  # of a folder: a worker that was given up may have written during the first
@@ -101,7 +102,8 @@ class Folder:
         """Where cells lie, their points, and what else is `known`; on one thread."""
         starts, centres, k = self.load("cells")
         file = NamedFile(self.path / "points")
-        store = Scratch(None, int(starts[-1]), centres.shape[1], file)
+        shape = int(starts[-1]), centres.shape[1]
+        store = DiskBlock(None, shape, np.float32, file)
         with ThreadPoolExecutor(1) as pool:
             cells, sizes = CellRows(store, starts, centres), self.layout
             search = CellSearch(cells, k, Team(pool, 1), sizes.chunk, sizes.desks)
@@ -111,7 +113,7 @@ class Folder:
                 search.borders = Borders(*self.load("borders"))
                 search.limits = np.load(self.path / "limits.npy", mmap_mode="c")
             yield search
-            store.close()
+        file.close()
 
 
 def _leaves(value: Any) -> list[NDArray[Any]]:
@@ -175,7 +177,7 @@ def finished(folder: Folder, some: slice) -> None:
     folder.save(f"finished-{some.start}", lists)
 
 
-# ---------------------------------------------------------------- who hands them out
+# ---------------------------------------------------------------- the process that submits them
 
 
 class TaskPasses(SearchBackend):
@@ -218,7 +220,7 @@ class TaskPasses(SearchBackend):
     def store(self, n: int, d: int) -> Store:
         """A file for the points that workers see."""
         self._points = NamedFile(self.folder / "points", 4 * n * d)
-        return Scratch(None, n, d, self._points)
+        return DiskBlock(None, (n, d), np.float32, self._points)
 
     def within(self, search: CellSearch, lists: Lists) -> Iterator[tuple[slice, Measured]]:
         """Fill lists with the nearest of the own cell, each block's in a file."""
@@ -229,7 +231,7 @@ class TaskPasses(SearchBackend):
         np.save(self.folder / "limits.npy", search.limits)
 
     def visits(self, search: CellSearch) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Find who is visited."""
+        """Count visits."""
         self._shared.save("borders", search.borders)
         yield from self._each(visits, search) if search.borders.near.size else ()
         self._shared.save("used", search.used)

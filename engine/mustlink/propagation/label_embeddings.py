@@ -20,8 +20,7 @@ from mustlink.core.observe import Recorder
 from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
-from mustlink.kernels.alignment import Alignment
-from mustlink.kernels.local_fits import reconstruction_weights, tangent_frames
+from mustlink.kernels.local_fits import Alignment, reconstruction_weights, tangent_frames
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.sparse_operator import Edges

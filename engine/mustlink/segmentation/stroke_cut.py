@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.base import BaseEstimator
 
 from mustlink.core.check import PlainParameters, as_integer, as_random_state, check_positive
@@ -27,9 +28,7 @@ from mustlink.graph.image import (
     pixel_spacing,
     spread,
 )
-from mustlink.kernels.region_merging import over_lengths
 from mustlink.kernels.threads import threads
-from mustlink.kernels.vector_cg import vector_cg
 from mustlink.segmentation.levels import Appearance, Picture, grid_among
 
 Floats = NDArray[np.float64]
@@ -387,7 +386,8 @@ def sharpened(
     target = (odds > 0) * 1.0
     f, taken = np.where(free, start, given), 0
     for width in _WIDTHS:
-        weights = over_lengths(W, f, smoothness, width)
+        gaps = np.repeat(f, np.diff(W.indptr)) - f[W.indices]
+        weights = smoothness * W.data / np.sqrt(gaps**2 + width**2)
         step = sp.csr_matrix((weights, W.indices, W.indptr), shape=W.shape)
         belief = np.abs(odds) / np.sqrt((f - target) ** 2 + width**2)
         diagonal = np.asarray(step.sum(axis=1)).ravel() + belief
@@ -417,8 +417,11 @@ def _solved(
     if left <= _TOL * size:
         return start, 0
     tol = float(_TOL * size / left)
-    Z, steps = vector_cg(W, diagonal, free, rest, tol=tol, max_iter=_STEPS)
-    return start + Z, steps
+    steps: list[Any] = []
+    A = LinearOperator(W.shape, lambda x: np.where(free, diagonal * x - W @ x, 0.0), dtype=float)
+    inverse = LinearOperator(W.shape, lambda x: scale**2 * x, dtype=float)
+    Z, _ = cg(A, rest, rtol=tol, maxiter=_STEPS, M=inverse, callback=steps.append)
+    return start + Z, len(steps)
 
 
 # --- Pieces of a cut that no stroke stands for

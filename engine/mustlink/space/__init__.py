@@ -1,4 +1,4 @@
-"""The verbs on data of nodes, and the space where all nodes are at home."""
+"""The verbs on data of nodes, and the space of nodes in memory."""
 
 from mustlink.kernels.buffer_pool import reused
 from mustlink.space.local import LocalSpace

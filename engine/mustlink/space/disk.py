@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mustlink.kernels.blocks import hand_out, normals
 from mustlink.space.local import LocalSpace
 from mustlink.space.scratch_file import ScratchFile
-from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
+from mustlink.space.verbs import Ints, Scalars, Small, Space, Sum
 
 Array = NDArray[Any]
 
@@ -28,14 +28,17 @@ _GAP_BYTES = 1 << 14  # unwanted bytes that are cheaper to read than to skip
 class DiskBlock:
     """A block (n, b), or a vector (n,), of zeros at first; `block[a:b]` are rows in memory.
 
-    What is read is the caller's own: to change rows, write them.
+    What is read is the caller's own: to change rows, write them. It is in a temporary file in
+    `folder`, or in the `file` given.
     """
 
-    def __init__(self, folder: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(
+        self, folder: Any, shape: tuple[int, ...], dtype: Any, file: ScratchFile | None = None
+    ) -> None:
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self._row = self.dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
-        self._file = ScratchFile(folder, shape[0] * self._row)
+        self._file = file or ScratchFile(folder, shape[0] * self._row)
 
     @property
     def ndim(self) -> int:
@@ -64,7 +67,7 @@ class DiskBlock:
         self._file.write(first * self._row, np.ascontiguousarray(values, dtype=self.dtype))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """All rows, for who has the memory."""
+        """All rows in memory."""
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def read(self, first: int, out: NDArray[Any]) -> None:
@@ -126,11 +129,15 @@ class DiskSpace(Space):
         """Every block is read once, however many sums it is in."""
         blocks: dict[int, Any] = {}
         for one in wanted:
-            blocks |= {id(X): X for X in _blocks_of(one)}
+            one.of(lambda V: blocks.update((id(X), X) for X in _listed(V)))
         found: list[Small] = []
         for _, arrays in self._pass(*blocks.values()):
             held = dict(zip(blocks, arrays, strict=True))
-            here = LocalSpace(len(arrays[0])).sums(*(_of_rows(one, held) for one in wanted))
+
+            def rows_of(V: Any, held: dict[int, Array] = held) -> Any:
+                return [held[id(X)] for X in V] if isinstance(V, list) else held[id(V)]
+
+            here = LocalSpace(len(arrays[0])).sums(*(one.of(rows_of) for one in wanted))
             found = [a + b for a, b in zip(found, here, strict=True)] if found else here
         return found
 
@@ -283,21 +290,3 @@ def _row_bytes(X: Any) -> int:
     if isinstance(X, np.ndarray):
         return int(X.itemsize * np.prod(X.shape[1:], dtype=np.int64))
     return int(X.row_bytes)
-
-
-def _blocks_of(one: Sum) -> list[Any]:
-    if isinstance(one, GroupSums):
-        return [X for X in (one.X, one.groups, one.scale) if X is not None]
-    return [*_listed(one.left), *_listed(one.right)]
-
-
-def _of_rows(one: Sum, held: dict[int, Array]) -> Sum:
-    """A sum over some rows."""
-    if isinstance(one, GroupSums):
-        scale = None if one.scale is None else held[id(one.scale)]
-        return GroupSums(held[id(one.X)], held[id(one.groups)], one.count, scale)
-    if isinstance(one, Dots):
-        return Dots(held[id(one.left)], held[id(one.right)])
-    assert isinstance(one, Gram)
-    left = [held[id(X)] for X in _listed(one.left)]
-    return Gram(left, left if one.right is one.left else [held[id(X)] for X in _listed(one.right)])

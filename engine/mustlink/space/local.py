@@ -1,4 +1,4 @@
-"""All nodes at home: blocks are NumPy arrays, verbs are compiled loops over rows in threads."""
+"""All nodes in memory: blocks are NumPy arrays, verbs are compiled loops over rows in threads."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from mustlink.kernels.blocks import Pieces, normals
 from mustlink.space.division import Division
 from mustlink.space.local import LocalSpace
-from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Small, Space, Sum
+from mustlink.space.verbs import Ints, Small, Space, Sum
 
 Array = NDArray[Any]
 
 
 class Ranks:
-    """The ranks of an MPI communicator of mpi4py, and what they tell one another."""
+    """The ranks of an MPI communicator of mpi4py, and what they send one another."""
 
     def __init__(self, communicator: Any) -> None:
         self.communicator = communicator
@@ -89,11 +89,11 @@ class Ranks:
         kind.Free()
         return found
 
-    def told(self, value: Any) -> Any:
-        """What rank 0 has, on all; arrays go faster in `told_array`."""
+    def broadcast(self, value: Any) -> Any:
+        """The value of rank 0, on all; arrays go faster in `broadcast_array`."""
         return self.communicator.bcast(value)
 
-    def told_array(self, values: Array | None, size: int) -> Array:
+    def broadcast_array(self, values: Array | None, size: int) -> Array:
         """The `size` numbers of four bytes, int32, that rank 0 has, on all."""
         found = np.empty(size, dtype=np.int32) if values is None else values
         self.communicator.Bcast(found)
@@ -135,7 +135,7 @@ class RankSpace(LocalSpace):
 
         def of_piece(piece: int) -> Small:
             rows = _Rows(slice(int(starts[piece]), int(starts[piece + 1])))
-            found = self._home.sums(*(rows.of_sum(one) for one in wanted))
+            found = self._home.sums(*(one.of(rows.of) for one in wanted))
             shapes[:] = [each.shape for each in found]
             return np.concatenate([each.ravel() for each in found])
 
@@ -199,15 +199,6 @@ class _Rows:
             parts = [self.of(X) for X in V] if isinstance(V, list) else V[self.rows]
             self._known[id(V)] = parts
         return self._known[id(V)]
-
-    def of_sum(self, wanted: Sum) -> Sum:
-        """A sum over these rows."""
-        if isinstance(wanted, GroupSums):
-            scale = None if wanted.scale is None else wanted.scale[self.rows]
-            groups = wanted.groups[self.rows]
-            return GroupSums(self.of(wanted.X), groups, wanted.count, scale)
-        kind: type[Gram | Dots] = type(wanted)
-        return kind(self.of(wanted.left), self.of(wanted.right))
 
 
 class Halo:

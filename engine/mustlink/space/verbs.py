@@ -2,8 +2,8 @@
 
 A `Space` knows where the rows of blocks (n, b) are. An iteration holds blocks without looking
 inside, reads their `shape` and `dtype`, and does its small algebra on the arrays that sums over
-nodes return, which are the same wherever they are asked for. Sums that are wanted together are
-asked for together: one reduction.
+nodes return, which are the same everywhere. Sums that are wanted together are one call, and one
+reduction.
 
     G, squares = space.sums(Gram([X, P], [X, P]), Dots(R, R))
 
@@ -36,6 +36,11 @@ class Gram:
     left: Block | list[Block]
     right: Block | list[Block]
 
+    def of(self, part: Callable[[Any], Any]) -> Gram:
+        """The same sum of a part of every block, or of every list of blocks."""
+        left = part(self.left)
+        return Gram(left, left if self.right is self.left else part(self.right))
+
 
 @dataclass(frozen=True, eq=False)
 class Dots:
@@ -43,6 +48,10 @@ class Dots:
 
     left: Block
     right: Block
+
+    def of(self, part: Callable[[Any], Any]) -> Dots:
+        """The same sum of a part of both blocks."""
+        return Dots(part(self.left), part(self.right))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +65,11 @@ class GroupSums:
     groups: Vector
     count: int
     scale: Vector | None = None
+
+    def of(self, part: Callable[[Any], Any]) -> GroupSums:
+        """The same sums of a part of the block and the vectors."""
+        scale = None if self.scale is None else part(self.scale)
+        return GroupSums(part(self.X), part(self.groups), self.count, scale)
 
 
 Sum = Gram | Dots | GroupSums
@@ -159,7 +173,7 @@ class Space(Protocol):
 
     @abstractmethod
     def copy(self, X: Block, dtype: Any = None) -> Block:
-        """A block of its own, in another precision if asked for."""
+        """A block of its own, in another precision if `dtype` says so."""
 
     @abstractmethod
     def normals(self, width: int, seed: int) -> Block:

@@ -195,7 +195,7 @@ def _write_rows(
         return stored_graph(target, "/graph", folder, info=info)
 
     options = {"random_state": 0, **params, **search, "scratch": folder, "write": write}
-    graph = stored_knn_graph(data.value, observer=recorder, **options).graph
+    graph = stored_knn_graph(data.value, observer=recorder, **options)
     recorder.note(
         "the graph was written by blocks of rows: nodes are numbered by where they lie, and "
         "/graph/rows tells the node of every point"

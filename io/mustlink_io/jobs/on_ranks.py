@@ -267,7 +267,7 @@ def run(job: Job, asked: int, observer: Observer) -> Result | None:
         holding = nullcontext() if ranks.own else locked(job.output)
         with holding, threads(job.threads or max(1, cores() // ranks.count)):
             found = fit(ranks, observer)
-        ranks.told(None)  # nobody ends before the result is written
+        ranks.broadcast(None)  # nobody ends before the result is written
     return found
 
 

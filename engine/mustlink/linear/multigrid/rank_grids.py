@@ -267,7 +267,7 @@ class RankCoarser(Coarser):
         All lift what rank 0 has, where all have it: a basis that was found on two ranks may differ
         in its signs.
         """
-        return super().up(self.found.space.ranks.told(X) if self.halo is None else X)
+        return super().up(self.found.space.ranks.broadcast(X) if self.halo is None else X)
 
 
 def divided_hierarchy(laplacian: RankLaplacian, least: int | None = None) -> Hierarchy | None:
