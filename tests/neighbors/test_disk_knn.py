@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from mustlink.context.neighbor_cost import Plan, cell_layout, stored_knn_plan
+from mustlink.context.neighbor_cost import NeighborPlan, cell_layout, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink.neighbors import disk_knn as stored_knn
 from mustlink.neighbors import knn_graph
@@ -99,7 +99,7 @@ def small_blocks(monkeypatch):
 
     def plan(n, d, k, budget=None, **how):
         sizes = replace(cell_layout(n, d, k), block=900, chunk=300, rows=700)
-        return Plan("stored cells", sizes, {"kNN graph": 0}, 0)
+        return NeighborPlan("stored cells", sizes, {"kNN graph": 0}, 0)
 
     monkeypatch.setattr(stored_knn, "stored_knn_plan", plan)
     monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
@@ -224,7 +224,7 @@ def test_a_graph_in_memory_of_cells_on_disk(monkeypatch, tmp_path):
     X = clouds(np.random.default_rng(0), 4000, 8, apart=30.0).astype(np.float32)
     exact = knn_graph(X, 9, random_state=0)
     sizes = replace(cell_layout(4000, 8, 9), block=900, chunk=300, rows=700)
-    plan = Plan("stored cells", sizes, {"kNN graph": 0}, 0, True)
+    plan = NeighborPlan("stored cells", sizes, {"kNN graph": 0}, 0, True)
     monkeypatch.setattr("mustlink.neighbors.search.knn_plan", lambda *_, **__: plan)
     found = knn_graph(Rows(X), 9, random_state=0, memory="8GB", scratch=tmp_path)
     assert found.info["method"] == "stored cells"

@@ -31,16 +31,20 @@ class Home:
     def __init__(self, place, n=N, weights=None):
         pieces = {"whole": 1, "split": 3, "crumbs": 7}
         if place == "local":
-            self.space, self.enter, self.leave = LocalSpace(n, weights), np.array, np.asarray
+            self.space, self.to_working_order, self.from_working_order = (
+                LocalSpace(n, weights),
+                np.array,
+                np.asarray,
+            )
             return
         if place == "disk":
             self.space = DiskSpace(n)
-            self.enter, self.leave = self.space.place, lambda X: X[:]
+            self.to_working_order, self.from_working_order = self.space.place, lambda X: X[:]
             self.space.weights = None if weights is None else self.to_working_order(weights)
             return
         self.space = SplitSpace(division(n, pieces[place]))
-        self.enter = lambda X: scatter(self.space, X)
-        self.leave = lambda X: gather(self.space, X)
+        self.to_working_order = lambda X: scatter(self.space, X)
+        self.from_working_order = lambda X: gather(self.space, X)
         self.space.weights = None if weights is None else self.to_working_order(weights)
 
 
