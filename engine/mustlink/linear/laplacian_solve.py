@@ -96,7 +96,9 @@ def by_elimination(laplacian: GroundedLaplacian, B: Block, project: Map | None =
     Cost: m³/3 operations, m² numbers. Raises NumericalError where X is beyond doubles.
     """
     root = laplacian.root_degree[:, None]
-    W = laplacian.edges.toarray().astype(np.float64, copy=False) * root * root.T
+    W = laplacian.edges.astype(np.float64).toarray()
+    W *= root
+    W *= root.T
     project = project or (lambda V: V)
     F = np.ascontiguousarray(root * project(B), dtype=np.float64)
     eliminate(W, laplacian.grounding.copy(), F)

@@ -80,11 +80,6 @@ class Cycle:
     def space(self) -> Space:
         return self.grids[0].space
 
-    @property
-    def sizes(self) -> list[int]:
-        """Nodes per grid."""
-        return [grid.space.size for grid in self.grids]
-
     def __call__(self, B: Block, /) -> Block:
         """Apply to a block (m, b), in its precision; columns do not disturb each other."""
         space, own = self.space, self.grids[0].dtype

@@ -214,7 +214,7 @@ class Hierarchy:
         are limited to 10 times.
         """
         last, place = self.levels[-1], sp.identity(self.levels[0].size, format="csr")[rows]
-        if self.coarse_inverse is None:
+        if last.coarse_inverse is None:
             return self
         for level in self.levels[:-1]:
             place = sp.csr_matrix(place @ level.way.exact)
