@@ -152,8 +152,9 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """Where the last fit ran, for a refit; raises InputError."""
         if isinstance(self.graph_, DiskGraph):
             self._check_home(DISK)
-            self._home = self._home.with_recorder(recorder)
-            return self._home
+            on_disk: Any = self
+            on_disk._home = on_disk._home.with_recorder(recorder)
+            return on_disk._home
         return MemoryWork(self._view(self.graph_, recorder, row_weights=self._row_weights))
 
     def cost_of_clusters(self, k: int, n: int, nnz: int) -> DiskCost:
@@ -325,7 +326,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         found = renumbered(old, self.labels_, first)
         self._reorder(found.labels)
         self.labels_ = found.labels
-        vars(self).pop("_cut_on_disk", None)  # its clusters have other numbers
+        self.__dict__.pop("_cut_on_disk", None)  # its clusters have other numbers
         self._first_new = max(first, int(found.labels.max(initial=-1)) + 1)
         self._names = {
             number: name for number, name in self.cluster_names_.items() if number not in found.gone

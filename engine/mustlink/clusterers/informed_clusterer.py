@@ -174,7 +174,7 @@ class InformedClusterer(GraphClusterer):
         """What of this fit is not chosen again, as `_run` takes it."""
         return {}
 
-    def _of_nodes(self, given: Constraints, work: Work) -> Constraints:
+    def _of_nodes(self, given: Constraints, work: Any) -> Constraints:
         """What is known of rows, of the nodes that they are; warns of contradictions.
 
         On disk nodes are rows.
