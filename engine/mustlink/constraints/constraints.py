@@ -405,7 +405,8 @@ class Copies:
 
 def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
     """The same on nodes of a larger set: node i is `nodes[i]` of `n_nodes`, nodes (n,)."""
-    labels, soft, soft_labels = None, given.soft, given.soft_labels
+    labels: Ints | None = None
+    soft, soft_labels = given.soft, given.soft_labels
     if given.labels is not None:
         labels = np.full(n_nodes, -1, dtype=np.int64)
         labels[nodes] = given.labels
@@ -460,7 +461,8 @@ def _folded(given: Constraints, used: Constraints, membership: sp.csr_matrix) ->
     n, m = P.shape
     ends = rows[used.pairs].astype(np.int64)
     apart = ends[:, 0] != ends[:, 1]
-    labels, soft = None, used.soft
+    labels: Ints | None = None
+    soft = used.soft
     if used.labels is not None:
         labels = np.full(m, -1, dtype=np.int64)
         known = used.labels >= 0
@@ -483,6 +485,11 @@ def _folded(given: Constraints, used: Constraints, membership: sp.csr_matrix) ->
     matrix = sp.csr_matrix(P.T @ used.matrix @ P)
     matrix.sort_indices()
     factor = None if used.factor is None else sp.csr_matrix(P.T @ used.factor)
-    copies = Copies(given, used, membership)
-    Q = {"matrix": matrix, "factor": factor, "core": used.core, "hard": used.hard}
-    return replace(folded, copies=copies, **Q)
+    return replace(
+        folded,
+        matrix=matrix,
+        factor=factor,
+        core=used.core,
+        hard=used.hard,
+        copies=Copies(given, used, membership),
+    )

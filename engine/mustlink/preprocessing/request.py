@@ -55,6 +55,19 @@ class Preparation:
         found = {name: value for name, value in asdict(self).items() if value}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}
 
+    def options(self) -> list[str]:
+        """Command-line options of these steps."""
+        values = {
+            "--drop": ",".join(map(str, self.drop)),
+            "--impute": self.impute == "mean" or self.impute,
+            "--drop-missing": self.drop_missing,
+            "--one-hot": ",".join(map(str, self.one_hot)),
+            "--standardize": self.standardize == "standard" or self.standardize,
+        }
+        return [
+            name if value is True else f"{name}={value}" for name, value in values.items() if value
+        ]
+
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Preparation:
         """The inverse of `to_dict`."""

@@ -63,7 +63,8 @@ class ClusterKernel(Propagator):
             model = clone(self.classifier)
         with problem.recorder.stage("classifier"):
             held = np.flatnonzero(problem.labelled)
-            weights, options = problem.labels_held[held], {}
+            weights = problem.labels_held[held]
+            options: dict[str, Any] = {}
             if (weights != 1.0).any():
                 options["sample_weight"] = weights
                 if not has_fit_parameter(model, "sample_weight"):

@@ -300,10 +300,11 @@ def _blurred(plane: Floats, width: float) -> Floats:
 
 def _steepest(planes: Iterable[Floats], width: float) -> Floats:
     """Root of the first eigenvalue of Σ_c g_c g_cᵀ, times the width; 0 across the frame."""
-    yy, xy, xx = 0.0, 0.0, 0.0
+    tensor: Any = 0.0
     for plane in planes:
         down, right = np.zeros_like(plane), np.zeros_like(plane)
         down[1:-1] = 0.5 * (plane[2:] - plane[:-2])
         right[:, 1:-1] = 0.5 * (plane[:, 2:] - plane[:, :-2])
-        yy, xy, xx = yy + down * down, xy + down * right, xx + right * right
+        tensor = tensor + np.stack([down * down, down * right, right * right])
+    yy, xy, xx = tensor
     return width * np.sqrt(0.5 * (yy + xx) + np.sqrt(0.25 * (yy - xx) ** 2 + xy**2))

@@ -8,7 +8,6 @@ from typing import Any
 
 from mustlink.advice import Suggestion
 from mustlink.core.process_memory import parse_size
-from mustlink.preprocessing.request import Preparation
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS, flag
 
 
@@ -35,12 +34,12 @@ def command_of(
 ) -> str:
     """The command of the suggested fit with files."""
     command, name = method_of(suggestion.method)
-    words = ["mustlink", command, data, "-m", name, *_preparing(suggestion.preparation)]
+    words = ["mustlink", command, data, "-m", name, *suggestion.preparation.options()]
     for parameter, value in suggestion.parameters.items():
         words += _words(parameter, value)
-    files = [] if name == "ncut" else [("--labels", labels), ("--constraints", constraints)]
-    files += [("--view", view) for view in views]
-    for option, file in [*files, ("--weights", weights), ("--as", read_as)]:
+    files = [("--view", view) for view in views] + [("--weights", weights), ("--as", read_as)]
+    sides = [] if name == "ncut" else [("--labels", labels), ("--constraints", constraints)]
+    for option, file in [*sides, *files]:
         words += [] if file is None else [option, file]
     return shlex.join([*words, "-o", "out.h5"])
 
@@ -54,17 +53,3 @@ def _words(parameter: str, value: Any) -> list[str]:
         short = f"{value / 10**9:g}GB"
         value = short if parse_size(short) == value else value
     return ["-k" if parameter == "n_clusters" else flag(parameter), str(value)]
-
-
-def _preparing(steps: Preparation) -> list[str]:
-    """Options of the steps that prepare columns."""
-    given = {
-        "--drop": ",".join(map(str, steps.drop)),
-        "--impute": steps.impute == "mean" or steps.impute,
-        "--drop-missing": steps.drop_missing,
-        "--one-hot": ",".join(map(str, steps.one_hot)),
-        "--standardize": steps.standardize == "standard" or steps.standardize,
-    }
-    return [
-        option if value is True else f"{option}={value}" for option, value in given.items() if value
-    ]
