@@ -235,7 +235,7 @@ class PropagatedConstraints(InformedClusterer):
             next_eigenvalue=cut.beyond,
             adjustment=F.counts,
             pairs_with_the_sign_of_F=F.agreement,
-            propagation=F.told,
+            propagation=F.summary,
             candidates=tried,
             **network,
         )

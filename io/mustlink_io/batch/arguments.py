@@ -165,8 +165,8 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
     if command == "propagate" and key in ("prior", "belief"):
         return "prior" in method.takes and "prior" in values
     name = str(known[key].name)
-    own = {name for one in kind.methods.values() for name in one.options}
-    return name not in own or name in method.options
+    of_methods = {option for one in kind.methods.values() for option in one.options}
+    return name not in of_methods or name in method.options
 
 
 def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:

@@ -134,7 +134,7 @@ class Carried:
 
     @classmethod
     def of_files(
-        cls, data: formats.Data, labels: formats.Labels | None, wanted: frozenset[str]
+        cls, data: formats.InputData, labels: formats.Labels | None, wanted: frozenset[str]
     ) -> Self:
         """What the files of data and labels tell."""
         names = data.stored_names if data.names is None else data.names

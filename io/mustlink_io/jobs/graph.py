@@ -93,7 +93,7 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                 apart = columns_apart(job.data, weights=job.weights)
                 loaded = formats.load(job.data, None, advance, lazy_above, job.steps, apart)
                 weights = _weights(job, loaded.n_rows, loaded.names)
-            loaded.tell(recorder)
+            loaded.report(recorder)
             image = loaded.image
             if loaded.kind == "graph":
                 _refuse(job, f"{loaded.place}: is a graph already")

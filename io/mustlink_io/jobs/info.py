@@ -130,7 +130,7 @@ def _describe_table(look: TableLook, name: str, size: int) -> Contents:
 def _names_entry(names: formats.NodeNames | None) -> list[dict[str, Any]]:
     if names is None:
         return []
-    info = {"meaning": f"of the nodes; the first is {names.told(0)}"}
+    info = {"meaning": f"of the nodes; the first is {names.shown(0)}"}
     return [_entry("names", (len(names),), "text") | info]
 
 

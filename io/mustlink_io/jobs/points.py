@@ -17,8 +17,7 @@ from mustlink.core.check import as_points
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import stream
-from mustlink_io.formats.data import Apart
+from mustlink_io.formats.points import Apart
 
 _HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content")
 _ROWS = 1 << 16  # looked at in one go
@@ -51,7 +50,7 @@ class PointsElsewhere:
             )
         place, text = self._place(), self.reference["file"]
         there = os.path.exists(place.path)
-        if not there or stream.sha256(place.path) != self.reference["sha256"]:
+        if not there or formats.sha256(place.path) != self.reference["sha256"]:
             gone = "has changed since" if there else "is not there"
             raise InputError(
                 f"{self._model}: its points are those of {text}, which {gone}; give them: "

@@ -194,7 +194,7 @@ def _of_one_side(
     raise formats.LabelCountError(f"{error}; {cure}") from None
 
 
-def load_graph(text: str, data: formats.Data) -> Any:
+def load_graph(text: str, data: formats.InputData) -> Any:
     """The engine's graph of the rows that are kept, in the data's order; raises InputError."""
     from mustlink.graph import Graph
 

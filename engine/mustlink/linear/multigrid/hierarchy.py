@@ -200,12 +200,6 @@ class Hierarchy:
     levels: tuple[Any, ...]  # the first may be one of another home, the others are `Level`s
     sure: Preconditioner | None = None
 
-    @property
-    def coarse_inverse(self) -> Block | None:
-        """A⁺ on the last grid."""
-        result: Block | None = self.levels[-1].coarse_inverse
-        return result
-
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Hierarchy:
         """The same grids with EᵀUE added on the coarsest, U given as a product on `rows`.
 
