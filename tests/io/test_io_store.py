@@ -266,14 +266,14 @@ def test_a_newer_format_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("indptr", [0, 2, 1, 3], "indptr must"),
-        ("indptr", [1, 2, 2, 3], "indptr must"),
-        ("indptr", [0, 1, 2, 4], "indptr must"),
-        ("indptr", [0, 3], "3 rows need one more"),
-        ("indices", [0, 3, 1], "entry 1 is in column 3 of 3"),
-        ("indices", [0, -1, 1], "entry 1 is in column -1 of 3"),
+        ("indptr", [0, 2, 1, 3], "non-decreasing"),
+        ("indptr", [1, 2, 2, 3], "should start with 0"),
+        ("indptr", [0, 1, 2, 4], "Last value of index pointer"),
+        ("indptr", [0, 3], "index pointer size 2 should be 4"),
+        ("indices", [0, 3, 1], "indices must be < 3"),
+        ("indices", [0, -1, 1], "indices must be >= 0"),
         ("indices", [0.0, 1.0, 1.0], "integers"),
-        ("data", [1.0, 2.0], "2 values in data, but 3 in indices"),
+        ("data", [1.0, 2.0], "indices and data should have the same size"),
         ("data", [[1.0, 2.0, 3.0]], "one dimension"),
     ],
 )
