@@ -152,7 +152,6 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
     from mustlink.kernels.threads import threads as limited
     from mustlink.linear.multigrid.hierarchy import build_hierarchy
     from mustlink.operators.laplacian import normalized_laplacian
-    from mustlink.space import reused
 
     W = sp.load_npz(graph)
     options = {"affinity": "precomputed", "random_state": 0}
@@ -178,8 +177,7 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
         return best(lambda: lobpcg(rough.apply, start, Lobpcg(K, 1e-12, count), **how), 1)
 
     for count in threads:
-        # Results take memory of those before them, as they do in an iteration.
-        with limited(min(count, numba.config.NUMBA_NUM_THREADS)), reused():
+        with limited(min(count, numba.config.NUMBA_NUM_THREADS)):
             rate = rates(count)
             parts: dict[str, tuple[float, tuple[int, int], str]] = {
                 "product, single": (

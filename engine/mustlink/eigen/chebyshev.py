@@ -17,7 +17,7 @@ from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 from mustlink.eigen.ritz import CUTS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
 from mustlink.operators.protocol import Laplacian
-from mustlink.space import Block, Gram, Small, Space, reused
+from mustlink.space import Block, Gram, Small, Space
 
 _DEGREE = 16
 # A filter may lift the smoothest vector above the roughest so many times: beyond, what is left of
@@ -27,7 +27,6 @@ _WELL = 1e8  # condition of a Gram matrix, scaled: inner products of the basis k
 _WINDOW, _FACTOR = 20, 0.9
 
 
-@reused()
 def chebyshev(
     laplacian: Laplacian,
     X: Block,

@@ -18,7 +18,7 @@ from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
 from mustlink.operators.protocol import Preconditioner
-from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space, reused
+from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space
 
 _WINDOW, _FACTOR = 80, 0.9  # see `Stagnation`; pauses of up to 44 steps were measured
 _SHORTEST = 1e-30  # largest entry of a column, whose square is sound in single precision too
@@ -48,7 +48,6 @@ class Lobpcg:
     dtype: Any = None
 
 
-@reused()
 def lobpcg(
     A: Map,
     X: Block,

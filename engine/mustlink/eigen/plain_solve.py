@@ -22,7 +22,6 @@ from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian
-from mustlink.space import reused
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
@@ -120,7 +119,6 @@ def filtered(
     return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
 
 
-@reused()
 def two_precisions(
     laplacian: TwoPrecisions,
     grids: Grids,

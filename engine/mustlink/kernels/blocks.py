@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
-from mustlink.kernels.buffer_pool import empty
 from mustlink.kernels.spmm import row_sums
 from mustlink.kernels.threads import SMALL, in_threads, loop, workers
 
@@ -120,7 +119,7 @@ def combine(V: Block, C: Block) -> Block:
 
 def combination(V: list[Block], C: Block, within: Pieces | None = None) -> Block:
     """[V₁ V₂ …]C without joining the blocks, in their precision."""
-    out = empty((V[0].shape[0], C.shape[1]), V[0].dtype)
+    out = np.empty((V[0].shape[0], C.shape[1]), V[0].dtype)
     if _fit_tiles(V, [out], within):
         tiles.combine(V, C, out, out[:, :0].copy())
         return out
@@ -137,8 +136,8 @@ def recombine(
     One block less is held at a time than with two calls of `combination`.
     """
     n, dtype = V[0].shape[0], V[0].dtype
-    first = V[0] if C.shape[1] == V[0].shape[1] else empty((n, C.shape[1]), dtype)
-    second = empty((n, C2.shape[1]), dtype)
+    first = V[0] if C.shape[1] == V[0].shape[1] else np.empty((n, C.shape[1]), dtype)
+    second = np.empty((n, C2.shape[1]), dtype)
     if _fit_tiles(V, [first, second], within):
         tiles.combine(V, np.concatenate([C, C2], axis=1), first, second)
         return first, second
@@ -330,7 +329,7 @@ def along(v: Scalars, X: Block) -> Scalars:
 
 def without(X: Block, v: Scalars, a: Scalars) -> Block:
     """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
-    out = empty(X.shape, X.dtype)
+    out = np.empty(X.shape, X.dtype)
     _without(len(X), X.size, X, v, a, out)
     return out
 
@@ -381,7 +380,7 @@ def hand_out(
     C: NDArray[np.float64], groups: NDArray[Any], scale: NDArray[np.float64], dtype: Any
 ) -> NDArray[Any]:
     """Row i: scale_i·C[groups_i], (n, b)."""
-    out = empty((groups.size, C.shape[1]), dtype)
+    out = np.empty((groups.size, C.shape[1]), dtype)
     _hand_out(len(out), out.size, np.ascontiguousarray(C, dtype=np.float64), groups, scale, out)
     return out
 

@@ -16,7 +16,6 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mustlink.kernels.buffer_pool import empty
 from mustlink.kernels.row_hash import SHORT, place_row, sort_row
 from mustlink.kernels.threads import loop
 
@@ -82,7 +81,7 @@ def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     Cost: 2*nnz*b operations, one pass over the matrix.
     """
     X = np.ascontiguousarray(X)
-    Y = empty((matrix.shape[0], X.shape[1]), X.dtype)
+    Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
     arrays = matrix.indptr, matrix.indices, matrix.data
     _spmm(len(Y), matrix.nnz * X.shape[1], *arrays, X, Y)
     return Y
@@ -114,7 +113,7 @@ def _affinely(
     """Return diag(scale)(p·matrix·X + q·V + r·B) + kept·V, `weights` (p, q, r, kept)."""
     X = np.ascontiguousarray(X)
     V, B = (np.ascontiguousarray(block, dtype=X.dtype) for block in others)
-    Y = empty((matrix.shape[0], X.shape[1]), X.dtype) if out is None else out
+    Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype) if out is None else out
     scale = np.ones(1, dtype=X.dtype) if scale is None else scale.astype(X.dtype, copy=False)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, V, B, scale
     _affine(len(Y), matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
@@ -134,7 +133,7 @@ def chebyshev_step(
     `weights` are (shift, factor, old, new), `inverse` (m,) is D⁻¹. `step` (m, b) is changed.
     """
     X = np.ascontiguousarray(X)
-    Y = empty((matrix.shape[0], X.shape[1]), X.dtype)
+    Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
     work, by = matrix.nnz * X.shape[1], np.array(weights, dtype=X.dtype)
     _chebyshev(len(Y), work, *arrays, by, step, Y)
@@ -162,7 +161,7 @@ def residual(
 
 def scaled_rows(X: NDArray[Any], by: NDArray[Any]) -> NDArray[Any]:
     """Return diag(by)X."""
-    Y = empty(X.shape, X.dtype)
+    Y = np.empty(X.shape, X.dtype)
     _scaled(len(X), X.size, np.ascontiguousarray(X), by, Y)
     return Y
 

@@ -40,7 +40,7 @@ from mustlink.linear.laplacian_solve import (
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.propagation.prior import LabelSet, Prior
-from mustlink.space import Block, GroupSums, Small, Space, Vector, reused
+from mustlink.space import Block, GroupSums, Small, Space, Vector
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -470,8 +470,7 @@ class ReachedPart(MemoryWork):
             inverse = kept_inverse(self.view, seed)
         else:
             inverse = usual_preconditioner(laplacian)
-        with reused():
-            return self._by_gradients(laplacian, B, inverse, problem, laplacian.null.project)
+        return self._by_gradients(laplacian, B, inverse, problem, laplacian.null.project)
 
     def _by_gradients(
         self,

@@ -1,6 +1,5 @@
 """The verbs on data of nodes, and the space of nodes in memory."""
 
-from mustlink.kernels.buffer_pool import reused
 from mustlink.space.local import LocalSpace
 from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Series, Small, Space, Vector
 
@@ -14,5 +13,4 @@ __all__ = [
     "Small",
     "Space",
     "Vector",
-    "reused",
 ]

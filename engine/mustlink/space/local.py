@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mustlink.kernels import blocks
 from mustlink.kernels.blocks import group_sums, hand_out, mix, normals
-from mustlink.kernels.buffer_pool import empty
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
 
 Array = NDArray[Any]
@@ -99,7 +98,7 @@ class LocalSpace(Space):
 
     def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
         X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
-        out = empty(X.shape, X.dtype)
+        out = np.empty(X.shape, X.dtype)
         return out, blocks.lessen(X, V, _each(a, X.shape[1]), out)
 
     def without(self, X: Array, v: Array, a: Small) -> Array:
@@ -116,7 +115,7 @@ class LocalSpace(Space):
         return np.zeros((count, self.held, width))
 
     def copy(self, X: Array, dtype: Any = None) -> Array:
-        out = empty(X.shape, X.dtype if dtype is None else dtype)
+        out = np.empty(X.shape, X.dtype if dtype is None else dtype)
         out[:] = X
         return out
 
