@@ -86,7 +86,7 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
     return {
         **facts,
         "seconds": seconds,
-        "columns": field.rank,
+        "columns": sum(theta.size for _, theta in field.terms),
         "peak_bytes": peak,
         "extra_bytes": peak - before,
         "residual": left,

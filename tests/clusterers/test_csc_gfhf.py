@@ -124,17 +124,16 @@ def pencil_case(seed):
     return laplacian, phi, k, c
 
 
-@given(seeds, st.booleans())
-@settings(max_examples=100)
-def test_pairs_are_those_of_the_dense_pencil(seed, tied):
+@given(seeds)
+@settings(max_examples=60)
+def test_pairs_are_those_of_the_dense_pencil(seed):
     laplacian, phi, k, c = pencil_case(seed)
-    pencil = low_rank_pencil(laplacian, phi, tied=tied)
+    pencil = low_rank_pencil(laplacian, phi)
     found = solve_low_rank(pencil, k - 1, dense_inverse(laplacian))
     L, Z, Q = laplacian.to_dense(), laplacian.null.matrix.toarray(), phi @ phi.T
-    assert (found.tie > 0) == (tied and c > 1)
-    if tied:
-        z = laplacian.root_degree[:, None] / np.sqrt(laplacian.volume)
-        L, Z = L + found.tie * (Z @ Z.T - z @ z.T), z
+    assert (found.tie > 0) == (c > 1)
+    z = laplacian.root_degree[:, None] / np.sqrt(laplacian.volume)
+    L, Z = L + found.tie * (Z @ Z.T - z @ z.T), z
     lam, F, satisfied = oracles.finite_pairs(L, Q, Z)
     order = np.argsort(-satisfied, kind="stable")
     count = min(k - 1, lam.size)
@@ -204,20 +203,15 @@ def test_short_columns_may_go():
 
 
 def test_components_that_are_classes():
-    """Taken as printed nothing is left of this easiest of all cases; tied, it is solved."""
+    """Taken as printed nothing would be left of this easiest of all cases."""
     rng = np.random.default_rng(0)
     W, k = random_graph(rng, 40, 2), 2
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
     Y = np.eye(k)[laplacian.null.component]
     phi = normalized_factor(gaussian_factor(Y, FARTHEST).factor)
-    strict = low_rank_pencil(laplacian, phi, tied=False)
-    assert strict.free.shape[1] == 0
     found = solve_low_rank(low_rank_pencil(laplacian, phi), 1, dense_inverse(laplacian))
     side = found.vectors[:, 0] > 0
     assert adjusted_rand_score(laplacian.null.component, side) == 1
-    none = solve_low_rank(strict, 1, dense_inverse(laplacian))
-    assert none.values.size == 0
-    assert none.vectors.shape == (40, 0)
 
 
 # --- the cycle

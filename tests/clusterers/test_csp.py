@@ -299,7 +299,6 @@ def test_beta_of_one_or_more_names_the_range(beta, subspace, k):
         ({"subspace": 0}, "subspace: 0 given; it must be at least 1"),
         ({"assign": "magic"}, "assign: 'magic' is unknown"),
         ({"solver": "magic"}, "solver: 'magic' is unknown"),
-        ({"solver": "lanczos", "subspace": "exact"}, "lanczos"),
         ({"balanced": "auto"}, "balanced: 'auto' is neither True nor False"),
         ({"n_clusters": 121}, "121 clusters asked of 120 nodes"),
         ({"n_clusters": 0}, "it must be at least 1"),

@@ -41,7 +41,7 @@ EIGEN = {
     "ample": {"solver": "lobpcg", "memory": "8GB"},
     "other seed": {"solver": "lobpcg", "random_state": 1},
 }
-ARPACK = {"lanczos": {"solver": "lanczos"}, "shift-invert": {"solver": "shift-invert"}}
+ARPACK = {"shift-invert": {"solver": "shift-invert"}}
 PROPAGATED = {
     "as usual": {},
     "cg": {"solver": "cg"},

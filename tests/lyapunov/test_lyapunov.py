@@ -27,7 +27,7 @@ from mustlink.lyapunov.filters import exponential_sum, filter_of
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import MemoryRows
-from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
+from mustlink.lyapunov.sources import Sources, given_pairs, sources_at
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.sparse_operator import Edges
 
@@ -114,7 +114,7 @@ def case(shape, seed=0, n=70):
 
 def problem_of(W, known, mu=0.2, alpha=None):
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
-    Y = sources_of(known, laplacian)
+    Y = sources_at(known, laplacian.nodes, laplacian.weights)
     if alpha is not None:
         return ExhaustiveProblem(laplacian, alpha, Y)
     return LyapunovProblem(laplacian, mu, Y)
@@ -384,7 +384,7 @@ def test_linear_in_the_sources(seed, mu, a, b):
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
     fields, terms = [], []
     for number in (a, b):
-        Y = sources_of(random_constraints(rng, 30, "mixed"), laplacian)
+        Y = sources_at(random_constraints(rng, 30, "mixed"), laplacian.nodes)
         terms.append(Sources(Y.B, sp.csr_matrix(number * Y.C)))
         fields.append(number * solve_dense(LyapunovProblem(laplacian, mu, Y)).matrix)
     both = Sources(

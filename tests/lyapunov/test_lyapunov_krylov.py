@@ -24,6 +24,10 @@ def rng():
     return np.random.default_rng(5)
 
 
+def columns_of(field):
+    return sum(theta.size for _, theta in field.terms)
+
+
 def problem_of(W, mu, B, C):
     laplacian = normalized_laplacian(Graph(W))
     B, C = sp.csc_matrix(B), sp.csr_matrix(C)
@@ -140,7 +144,7 @@ def test_a_hub_is_a_part_of_rank_two(rng):
     assert only.values.prod() < 0
     field, _ = solve_krylov(problem, tol=1e-7, max_columns=10)
     assert relative_residual(problem, field.dot(np.eye(m))) <= 1e-7
-    assert field.rank <= 20
+    assert columns_of(field) <= 20
 
 
 def test_dependent_and_cancelling_sources(rng):
@@ -156,7 +160,7 @@ def test_dependent_and_cancelling_sources(rng):
     assert relative_residual(problem, field.dot(np.eye(60))) <= 1e-9
     nothing = problem_of(random_graph(rng, 60), 0.2, B[:, [2, 4]], np.diag([1.0, -1.0]))
     field, conv = solve_krylov(nothing)
-    assert field.rank == 0
+    assert columns_of(field) == 0
     assert conv.converged.all()
     assert conv.reason == "tolerance"
     assert not field.dot(np.ones((60, 2))).any()
@@ -223,7 +227,7 @@ def test_low_rank_field_is_its_matrix(rng):
     pattern = random_graph(rng, 50)
     row = np.repeat(np.arange(50), np.diff(pattern.indptr))
     assert np.allclose(field.on_pattern(pattern), dense[row, pattern.indices])
-    assert field.rank == 11
+    assert columns_of(field) == 11
 
 
 def test_sampled_product(rng):

@@ -15,8 +15,8 @@ from mustlink.graph.row_buckets import EntryRuns
 from mustlink.lyapunov import fields, pair_propagation
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
-from mustlink.lyapunov.regions import StoredRows
-from mustlink.lyapunov.sources import sources_of
+from mustlink.lyapunov.regions import DiskRows
+from mustlink.lyapunov.sources import sources_at
 from mustlink.operators.laplacian import normalized_laplacian
 from on_disk import stored
 
@@ -46,7 +46,7 @@ def pairs_of(n, count, seed=1):
 def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3, solver="auto"):
     """F (n, n) on edges, new edges, what was told."""
     work = DiskWork(stored(W, 300), 2)
-    rows = StoredRows(work.laplacian, room)
+    rows = DiskRows(work.laplacian, room)
     Y, places = placed_sources(work, known)
     asked = problem(work.laplacian, parameter, Y)
     how = {"rows": rows, "places": places, "new_edges": new_edges, "tol": tol}
@@ -57,7 +57,7 @@ def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3, sol
 
 def at_home(W, known, problem, parameter, new_edges=20, tol=1e-3, solver="diffusion"):
     home = normalized_laplacian(Graph.from_affinity(W))
-    asked = problem(home, parameter, sources_of(known, home))
+    asked = problem(home, parameter, sources_at(known, home.nodes, home.weights))
     recorder = Recorder()
     found = solve_pairs(asked, recorder, solver=solver, new_edges=new_edges, tol=tol)
     S = home.S

@@ -11,7 +11,7 @@ from mustlink.eigen.nested_iteration import nested, nested_start
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy
-from mustlink.linear.multigrid.disk_grids import Links, stored_grids
+from mustlink.linear.multigrid.disk_grids import AggregateLinks, stored_grids
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.operators.laplacian import normalized_laplacian
@@ -185,7 +185,7 @@ def test_links_between_aggregates(rng, most):
     E = np.eye(50)[group]
     whole = E.T @ W @ E
     count = np.count_nonzero(whole)
-    found = Links(stored(W), group, 50, most).weights(DiskSpace(600), lambda _: None)
+    found = AggregateLinks(stored(W), group, 50, most).weights(DiskSpace(600), lambda _: None)
     assert abs(found - found.T).max() < 1e-6 * found.max()  # sums are in single precision
     np.testing.assert_allclose(found.sum(axis=1).A1, whole.sum(axis=1), rtol=1e-6)
     if most >= count:
@@ -206,7 +206,7 @@ def test_links_between_aggregates(rng, most):
 def test_too_few_links_are_none(rng):
     W = random_graph(rng, 200)
     group = np.arange(200, dtype=np.int32) // 4
-    assert Links(stored(W), group, 50, 60).weights(DiskSpace(200), lambda _: None) is None
+    assert AggregateLinks(stored(W), group, 50, 60).weights(DiskSpace(200), lambda _: None) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from mustlink import CSP, SSSC, ConstrainedAP, FastGE
 from mustlink.constraints import Constraints
 from mustlink.graph import Graph
-from mustlink.lyapunov.sources import sources_of
+from mustlink.lyapunov.sources import sources_at
 from mustlink.operators.laplacian import normalized_laplacian
 
 
@@ -129,4 +129,4 @@ def sources(W):
     """Four pairs to be spread over the graph, in working order."""
     n, rng = W.shape[0], np.random.default_rng(5)
     known = Constraints.from_pairs(rng.permutation(n)[:8].reshape(4, 2), [1, -1, 1, 1], n_nodes=n)
-    return sources_of(known, normalized_laplacian(Graph.from_affinity(W)))
+    return sources_at(known, normalized_laplacian(Graph.from_affinity(W)).nodes)

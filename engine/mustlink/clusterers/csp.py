@@ -33,7 +33,7 @@ from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconst
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.errors import InfeasibleError, InputError
+from mustlink.errors import InfeasibleError
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, per_root
@@ -260,10 +260,6 @@ class CSP(ConstrainedSpectral):
             check_choice(self.beta, ("auto", *NAMED), "beta")
         else:
             check_number(self.beta, "beta", "a fraction below 1")
-        if self.solver == "lanczos" and self.subspace == "exact":
-            raise InputError(
-                'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
-            )
 
     def _before_work(self, problem: Problem) -> None:
         if not isinstance(self.beta, str) and self.beta >= 1 and problem.acts:

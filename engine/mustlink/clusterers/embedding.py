@@ -194,7 +194,7 @@ class LaplacianEigenmaps(GraphEmbedding):
     but for their length: weighted by degrees, their mean square is 1.
 
     * `tol` bounds ‖L̄g − λg‖ of g = D^½f; None takes 1e-8, and 1e-4 / 1e-3 from 20,000 / 200,000
-      nodes on. `solver` as in `NCut`: auto, dense, lobpcg, shift-invert, lanczos or chebyshev.
+      nodes on. `solver` as in `NCut`: auto, dense, lobpcg, shift-invert or chebyshev.
 
     Takes points, an affinity or a Graph. Cost: a few tens of products with a block of d + 3
     columns; the vectors are kept with the graph.

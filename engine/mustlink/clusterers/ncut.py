@@ -83,7 +83,7 @@ class NCut(GraphClusterer):
     2002): in the embedding, or in the points themselves, where that answers more of the labels held
     out, as round clusters want. `tol` bounds ‖L̄z − λz‖; None takes 1e-8, and 1e-4 / 1e-3 from
     20,000 / 200,000 nodes on.
-    `solver` is auto, dense, lobpcg, chebyshev, shift-invert or lanczos. After `fit`:
+    `solver` is auto, dense, lobpcg, chebyshev or shift-invert. After `fit`:
     `labels_` (n,), `embedding_` (n, K), `eigenvalues_` (K,), `graph_`, `report_`. Cost: a few tens
     of products with a block of K + 3 columns; about 5 s for 10⁶ nodes and K = 10 once the graph is
     there.

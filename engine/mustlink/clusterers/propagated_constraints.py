@@ -327,7 +327,7 @@ class PropagatedConstraints(InformedClusterer):
             next_eigenvalue=cut.beyond,
             adjustment=best.F.counts,
             pairs_with_the_sign_of_F=best.F.agreement,
-            propagation=best.F.told,
+            propagation=best.F.summary,
             candidates=[one._asdict() for one in best.tried],
             **network,
         )

@@ -21,7 +21,7 @@ from mustlink.errors import InputError
 
 RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, the first time ever
 TOGETHER, _NARROW = 32, 4  # equations solved at a time: as a rule, and where memory is short
-ELIMINATED = 8  # columns of approximate elimination at a time
+ELIMINATED = 4_000  # nodes up to which equations may be solved by exact elimination
 MOST_COUNTED = 20  # clusters: n_clusters="auto" counts up to so many in graphs of points
 SPREAD_DENSE_BELOW = 2000  # nodes: below, LAPACK spreads constraints in a few seconds, exactly
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
@@ -61,7 +61,6 @@ _SMALL = 10 * 3 * 3 * 8  # bytes of the Gram matrices of three blocks, a number 
 _GRIDS = 3  # bytes a weight: grids of overlapping clusters, 0.1 or less of points in a plane
 _LINKED = 60  # bytes a weight: the graph with its links, and grids of it
 _SMOOTHING, _SMOOTHED = 80, 20  # bytes a weight: grids for wide weights, while made and then
-_FACTOR = Stage(node=100, weight=35, number=8 * 10)  # approximate elimination, with its rounds
 _REST = 20  # bytes a weight: S among the nodes without a label, in both precisions
 _ROW = 8 * 4  # bytes of a row: its node, its label given and found, how sure that is
 
@@ -162,8 +161,8 @@ class Cost:
         """Bytes of the process by stages, as a rule, with answers of so many rows in the end.
 
         Of a `hard` graph, whose weights are far apart, multigrid has smoothed grids, and equations
-        are solved by elimination where they do not contract. Blocks of the iteration are freed
-        before the answers of nodes become those of rows, a number for every class.
+        of few nodes are solved by elimination. Blocks of the iteration are freed before the answers
+        of nodes become those of rows, a number for every class.
         """
         n, nnz, width, entry = size.n, size.nnz, self._width(self.columns), entry_bytes(single)
         rest = PROGRAM + size.operator(single)
@@ -179,7 +178,7 @@ class Cost:
         }
         if hard:
             there, solving = self._there(size, single), Stage(0, 8 * self.held * width, _SMOOTHED)
-            factor = int(factor_bytes(n, nnz, min(width, ELIMINATED)))
+            factor = 8 * n**2 if n <= ELIMINATED else 0
             found["multigrid set-up"] = there + _SMOOTHING * nnz
             eliminating = there + size.bytes(solving) + factor
             found["solving"] = max(found["solving"], eliminating)
@@ -232,11 +231,6 @@ def _refuse(memory: int, least: int, what: str) -> None:
         raise InputError(
             f"memory: {size_text(memory)} given, but {what} {size_text(least, up=True)}"
         )
-
-
-def factor_bytes(n: int, nnz: int, columns: int) -> float:
-    """Approximate elimination, and what its rounds hold of so many columns."""
-    return _FACTOR.bytes(n, nnz, columns)
 
 
 def eigenvectors(columns: int, least: int | None = None) -> Cost:
@@ -487,7 +481,7 @@ class FitInput:
     def is_hard(self, cost: Cost) -> bool:
         """Whether equations are to be solved whose weights are far apart: many rows are equal.
 
-        Where multigrid does not contract, elimination takes its place, ten times as long.
+        Where multigrid does not contract, they take ten times as long.
         """
         return self.d > 0 and self.n < _EQUAL * self.rows and not cost.guarded
 

@@ -1,14 +1,12 @@
-"""ARPACK around the operators: shift-invert at 0 by AMG-CG, and plain Lanczos on S.
+"""ARPACK around the operators: shift-invert at 0, by AMG-CG or by factors.
 
-ARPACK holds its vectors itself: these solvers are for nodes at home (a `LocalSpace`) only, and
+ARPACK holds its vectors itself: these solvers are for nodes in memory (a `LocalSpace`) only, and
 raise `OutOfTimeError` at a deadline.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 
 Vector = NDArray[np.float64]
@@ -58,63 +56,18 @@ def shift_invert(
     """The k smallest pairs of L̄ beyond its null space: ARPACK on L̄⁺, shift 0."""
     solve = until(deadline, inverse(laplacian, grids, tol * 0.1))
     start = random_start(laplacian, seed)
-    values, W = leading(solve, k, tol=tol, maxiter=max_iter, v0=start)
-    return _measured(laplacian, 1.0 / values, W, "ARPACK shift-invert", tol)
-
-
-def invert_by(
-    inverse: Callable[[Vector], Vector],
-    start: Vector,
-    k: int,
-    *,
-    tol: float,
-    max_iter: int,
-    deadline: Deadline = NEVER,
-) -> EigenResult:
-    """The k smallest pairs of a matrix from products x -> A⁻¹x, confined to where `start` is.
-
-    Residuals are ‖v − λA⁻¹v‖ on unit vectors.
-    """
-    operator = until(deadline, as_operator(start.size, inverse))
-    mu, V = leading(operator, k, tol=tol, maxiter=max_iter, v0=start)
-    order = np.argsort(-mu)
-    mu, V = mu[order], np.ascontiguousarray(V[:, order])
-    again = np.column_stack([inverse(v) for v in V.T])
-    residuals = np.linalg.norm(V - again / mu, axis=0)
-    reached = "tolerance" if mu.size == k and np.all(residuals <= 10 * tol) else "max_iter"
+    mu, W = leading(solve, k, tol=tol, maxiter=max_iter, v0=start)
+    order = np.argsort(1.0 / mu)
+    values, W = 1.0 / mu[order], np.ascontiguousarray(W[:, order])
+    residuals = laplacian.space.norms(laplacian.apply(W) - W * values)
+    reached = "tolerance" if np.all(residuals <= 10 * tol) else "max_iter"
+    # ARPACK's own estimate is what it stops on; the residual may be a small multiple of it.
     convergence = Convergence("ARPACK shift-invert", reached, 0, residuals, 10 * tol)
-    return EigenResult(1.0 / mu, V, convergence)
-
-
-def lanczos(
-    laplacian: NormalizedLaplacian,
-    k: int,
-    *,
-    tol: float,
-    max_iter: int = 500,
-    seed: int = 0,
-    deadline: Deadline = NEVER,
-) -> EigenResult:
-    """The k smallest pairs of L̄ beyond its null space: ARPACK on S itself, no inverse.
-
-    Worth having where the gaps are wide: each step is one product.
-    """
-    project = laplacian.null.project
-
-    def apply(x: Vector) -> Vector:
-        # L̄ <= 2: with 3 the null space, mapped to 0, is at the far end and no λ is there with it.
-        X = project(x.reshape(-1, 1))
-        return project(3.0 * X - laplacian.apply(X)).ravel()
-
-    operator = until(deadline, as_operator(laplacian.size, apply))
-    ncv = min(laplacian.size - 1, max(4 * k + 20, 40))
-    start = random_start(laplacian, seed)
-    values, W = leading(operator, k, tol=tol, maxiter=max_iter, v0=start, ncv=ncv)
-    return _measured(laplacian, 3.0 - values, W, "ARPACK Lanczos", tol)
+    return EigenResult(values, W, convergence)
 
 
 def until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
-    """The same, which raises OutOfTimeError where it is asked after the deadline."""
+    """The same, which raises OutOfTimeError after the deadline."""
 
     def matvec(x: Vector) -> Vector:
         if deadline.is_over:
@@ -143,20 +96,7 @@ def random_start(laplacian: NormalizedLaplacian, seed: int) -> Vector:
     return np.asarray(laplacian.null.project(laplacian.space.normals(1, seed)).ravel())
 
 
-def _measured(
-    laplacian: NormalizedLaplacian, values: Vector, W: Block, solver: str, tol: float
-) -> EigenResult:
-    """Order the pairs and measure their residuals afresh."""
-    order = np.argsort(values)
-    values, W = values[order], np.ascontiguousarray(W[:, order])
-    residuals = laplacian.space.norms(laplacian.apply(W) - W * values)
-    reached = "tolerance" if np.all(residuals <= 10 * tol) else "max_iter"
-    # ARPACK's own estimate is what it stops on; the residual may be a small multiple of it.
-    return EigenResult(values, W, Convergence(solver, reached, 0, residuals, 10 * tol))
-
-
-# --- The smallest pairs of a sparse positive semidefinite matrix by its factors: shift-invert at
-# 0
+# --- The smallest pairs of a sparse positive semidefinite matrix by its factors
 #
 # Matrices of local fits have eigenvalues that are 10⁻⁹ of their largest, which no iteration on
 # products resolves. Where nodes lie on a surface their factors are small, and exact.
@@ -191,8 +131,8 @@ def factors(matrix: sp.csr_matrix) -> tuple[SuperLU, float]:
     shift = _SHIFT * (float(matrix.diagonal().max(initial=0.0)) or 1.0)
     shifted = sp.csc_matrix(matrix + shift * sp.identity(matrix.shape[0]))
     how = {"SymmetricMode": True}
-    found = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=how)
-    return found, shift
+    result = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=how)
+    return result, shift
 
 
 def smallest_by_factors(
@@ -214,9 +154,16 @@ def smallest_by_factors(
 
     def inverse(x: NDArray[np.float64]) -> NDArray[np.float64]:
         solved = factored.solve(null.project(x[:, None]))
-        found: NDArray[np.float64] = null.project(solved)[:, 0]
-        return found
+        result: NDArray[np.float64] = null.project(solved)[:, 0]
+        return result
 
     start = null.project(null.space.normals(1, seed))[:, 0]
-    found = invert_by(inverse, start, k, tol=tol, max_iter=max_iter, deadline=deadline)
-    return replace(found, values=np.maximum(found.values - shift, 0.0))
+    operator = until(deadline, as_operator(start.size, inverse))
+    mu, V = leading(operator, k, tol=tol, maxiter=max_iter, v0=start)
+    order = np.argsort(-mu)
+    mu, V = mu[order], np.ascontiguousarray(V[:, order])
+    again = np.column_stack([inverse(v) for v in V.T])
+    residuals = np.linalg.norm(V - again / mu, axis=0)
+    reached = "tolerance" if mu.size == k and np.all(residuals <= 10 * tol) else "max_iter"
+    convergence = Convergence("ARPACK shift-invert", reached, 0, residuals, 10 * tol)
+    return EigenResult(np.maximum(1.0 / mu - shift, 0.0), V, convergence)

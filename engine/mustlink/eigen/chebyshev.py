@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
-from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
+from mustlink.core.stopping import Stagnation
+from mustlink.eigen.lobpcg import Lobpcg, ending
 from mustlink.eigen.ritz import LIMITS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
 from mustlink.operators.protocol import Laplacian
 from mustlink.space import Block, Gram, Small, Space, reused
@@ -35,7 +35,7 @@ def chebyshev(
     *,
     tol: float,
     max_iter: int = 30,
-    on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
+    on_step: Callable[[float], None] | None = None,
     deadline: Deadline = NEVER,
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space from a block X (m, b), b > k, to `tol`.
@@ -49,7 +49,7 @@ def chebyshev(
     space, project = laplacian.space, laplacian.null.project
     X = orthonormal(space, project(X))
     ritz: tuple[float, float] | None = None
-    watch = Stagnation(k, _WINDOW, _FACTOR)
+    rule, watch = Lobpcg(k, tol, max_iter, deadline=deadline), Stagnation(k, _WINDOW, _FACTOR)
     step = 0
     while True:
         theta, X = best_pairs(laplacian, project(_filtered(laplacian, X, ritz)))
@@ -57,29 +57,13 @@ def chebyshev(
         space.blend(R, 1.0, (X, -theta))
         residuals = space.norms(R)
         step += 1
-        reason = _ending(step, residuals[:k], (tol, max_iter), watch, deadline)
-        if not reason and on_step is not None and on_step(step, residuals[:k]):
-            reason = "caller"
+        reason = ending(step, residuals, rule, watch, on_step)
         if reason:
             break
         ritz = float(theta[0]), float(theta[-1])
     convergence = Convergence("chebyshev", reason, step, residuals[:k], tol)
     beyond = float(theta[k]) if theta.size > k else None
     return EigenResult(theta[:k], space.columns(X, slice(0, k)), convergence, beyond)
-
-
-def _ending(
-    step: int, residuals: Small, rule: tuple[float, int], watch: Stagnation, deadline: Deadline
-) -> str:
-    """Why to end after this filter, or nothing."""
-    tol, max_iter = rule
-    if np.all(residuals <= tol):
-        return TOLERANCE
-    if residuals.size == watch.best.size and np.all(watch.update(residuals) | (residuals <= tol)):
-        return STAGNATED
-    if deadline.is_over:
-        return TIME_LIMIT
-    return MAX_ITER if step >= max_iter else ""
 
 
 def best_pairs(laplacian: Laplacian, Y: Block) -> tuple[Small, Block]:

@@ -1,8 +1,7 @@
-"""What systems with L̄ are preconditioned by, kept with the graph: grids, or its smoothest vectors.
+"""Preconditioners of systems with L̄, cached with the graph: grids, or its smoothest vectors.
 
-Vectors take longer than one solve by grids. They pay where coarse grids tell clear clusters badly,
-from the first solve on, and every later one is a third of it: when labels change nothing of this
-does.
+Vectors take longer than one solve by grids. Where coarse grids resolve clear clusters badly they
+pay from the first solve on, and every later one takes a third: they do not depend on labels.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import grids_of, laplacian_of, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph.graph import Key
-from mustlink.linear.laplacian_solve import FEW, DeflatedPolynomial, Smooth, usual_preconditioner
+from mustlink.linear.laplacian_solve import FEW, DeflatedPolynomial, usual_preconditioner
 from mustlink.operators.protocol import Preconditioner
 
 _MANY = 200_000  # nodes from which vectors are worth their time
@@ -38,25 +37,22 @@ def kept_inverse(work: Workspace, seed: int) -> Preconditioner:
     laplacian = laplacian_of(work)
     if laplacian.size in FEW or work.memory is not None:
         return usual_preconditioner(laplacian)
-    basis = _basis(work, seed)
+    basis = smooth_vectors(work, seed)
     if basis is not None:
         try:
             key = DeflationKey(work.single, seed)
-            Z, low = basis.vectors[:, 1 + basis.n_ties :], _low(basis)
-            return work.remember(key, lambda: DeflatedPolynomial(laplacian, Z, low))
+            Z = basis.vectors[:, 1 + basis.n_ties :]
+            return work.remember(key, lambda: DeflatedPolynomial(laplacian, Z, next_value(basis)))
         except NumericalError:
             pass
     return grids_of(work).cycle()
 
 
-def smooth_vectors(work: Workspace, seed: int) -> Smooth | None:
-    """The smoothest vectors of L̄, those of its null space among them, where they pay."""
-    basis = _basis(work, seed)
-    return None if basis is None else Smooth(basis.vectors, _low(basis))
+def smooth_vectors(work: Workspace, seed: int) -> SmoothBasis | None:
+    """The smoothest vectors of L̄, those of its null space among them, where they pay.
 
-
-def _basis(work: Workspace, seed: int) -> SmoothBasis | None:
-    """None where grids do better: small coarse ones, or nothing but networks' large ones."""
+    None where grids do better: small coarse ones, or nothing but networks' large ones.
+    """
     small = laplacian_of(work).size < _MANY
     if small or work.memory is not None or work.recorder.deadline.is_set:
         return None
@@ -64,8 +60,9 @@ def _basis(work: Workspace, seed: int) -> SmoothBasis | None:
     if grids.is_cheap() or grids.is_wide:
         return None
     basis = smoothest(work, _VECTORS, seed=seed).first(_VECTORS)
-    return basis if _low(basis) >= _CLEAR else None
+    return basis if next_value(basis) >= _CLEAR else None
 
 
-def _low(basis: SmoothBasis) -> float:
+def next_value(basis: SmoothBasis) -> float:
+    """From which eigenvalue on there are others."""
     return _CLOSE * float(basis.values[-1])

@@ -21,21 +21,17 @@ from mustlink.context.method_cost import RESERVE, DiskCost, coarse_bytes, column
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
-from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.result import EigenResult
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import n_guard_vectors, nested
-from mustlink.eigen.plain_solve import (
-    asked_tolerance,
-    no_pairs,
-    tell_end,
-    telling,
-)
+from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
 from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.structure import SEEN, GraphLook
+from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.disk_grids import DiskGrids, stored_grids
 from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.grounded_laplacian import regularized
@@ -65,6 +61,7 @@ class DiskWork(RowWork):
     derived: Derived = field(default_factory=Derived)
 
     home: ClassVar[str] = DISK
+    single: ClassVar[bool] = True
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -76,7 +73,7 @@ class DiskWork(RowWork):
 
     @cached_property
     def seen(self) -> GraphSurvey:
-        """What a pass over the graph tells."""
+        """Degrees and components, from a pass over the graph."""
         with self.recorder.stage("looking at the graph") as advance:
             return survey(self.graph, DiskSpace(self.graph.n_nodes, self.folder), advance)
 
@@ -149,15 +146,15 @@ class DiskWork(RowWork):
 
     def _laplacian_of(self, tau: float) -> DiskLaplacian:
         seen = replace(self.seen, space=self.space)
-        found = DiskLaplacian.of(self.graph, seen, self._room(0))
-        return regularized(found, tau) if tau else found
+        result = DiskLaplacian.of(self.graph, seen, self._room(0))
+        return regularized(result, tau) if tau else result
 
     def with_recorder(self, recorder: Recorder) -> DiskWork:
         """The same for a later fit, with all that is made."""
-        found = replace(self, recorder=recorder)
-        made = {name: value for name, value in vars(self).items() if name not in vars(found)}
-        vars(found).update(made)
-        return found
+        result = replace(self, recorder=recorder)
+        made = {name: value for name, value in vars(self).items() if name not in vars(result)}
+        vars(result).update(made)
+        return result
 
     def map_rows(
         self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
@@ -203,10 +200,10 @@ class DiskWork(RowWork):
 
     @cached_property
     def grids(self) -> DiskGrids | None:
-        found = self._grids_of(self.laplacian)
-        if found is None:
+        result = self._grids_of(self.laplacian)
+        if result is None:
             self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
-        return found
+        return result
 
     def _grids_of(self, laplacian: DiskLaplacian) -> DiskGrids | None:
         with self.recorder.stage("multigrid set-up") as advance:
@@ -222,28 +219,14 @@ class DiskWork(RowWork):
 
     def with_cycle(self, laplacian: DiskLaplacian) -> tuple[DiskLaplacian, Preconditioner | None]:
         """The Laplacian on as many columns as there is room for, and its multigrid cycle."""
-        found = self._grids_of(laplacian)
-        if found is None:
+        result = self._grids_of(laplacian)
+        if result is None:
             self.recorder.note("equations: solved without a multigrid, whose grids do not fit")
             return laplacian, None
-        return found.laplacian, found.cycle()
+        return result.laplacian, result.cycle()
 
     def to_working_order(self, values: Array) -> Block:
         return self.space.place(values)
-
-    def smallest_pairs(
-        self,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-    ) -> EigenResult:
-        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
-        types = EigenResult, Convergence
-        return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
 
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
@@ -253,33 +236,25 @@ class DiskWork(RowWork):
         origin = None if "cut_short" in graph.info else shelf.source
         return shelf.kept(stage, shelf.name_of(stage, origin, made, depends), compute, types)
 
-    def _pairs(self, k: int, *, tol: float | None, max_iter: int, seed: int, tau: float) -> Any:
-        """See `smallest_pairs`."""
-        n, deadline = self.graph.n_nodes, self.recorder.deadline
-        tol = asked_tolerance(tol, n, tau, single=True)
-        if k == 0:
-            return no_pairs(self.laplacian, tol)
-        grids = None if tau else self.grids
-        laplacian = self.regularized(tau) if grids is None else grids.laplacian
-        how: dict[str, Any] = {"tol": tol, "deadline": deadline}
-        with self.recorder.stage("eigenvectors") as advance:
-            how["on_step"] = telling(tol, advance)
-            if grids is not None:
-                found = nested(laplacian, grids, k, seed=seed, max_iter=max_iter, **how)
-            else:
-                start = laplacian.space.normals(self._width(k), seed)
-                start = laplacian.space.copy(start, laplacian.dtype)
-                filters = min(max_iter, _FILTERS)
-                found = chebyshev(laplacian, start, k, max_iter=filters, **how)
-        tell_end(self.recorder, found.convergence)
-        if not found.convergence.converged.all():
-            return found
-        if grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
+    def _iterated(
+        self, grids: DiskGrids | None, key: PairsKey, tau: float, advance: Callable[[float], None]
+    ) -> EigenResult:
+        k, tol, deadline = key.count, key.tol, self.recorder.deadline
+        how: dict[str, Any] = {"tol": tol, "deadline": deadline, "on_step": towards(tol, advance)}
+        if grids is not None:
+            how |= {"seed": key.seed, "max_iter": key.max_iter}
+            return nested(grids.laplacian, grids, k, **how)
+        laplacian = self.regularized(tau)
+        start = laplacian.space.normals(self._width(k), key.seed)
+        start = laplacian.space.copy(start, laplacian.dtype)
+        result = chebyshev(laplacian, start, k, max_iter=min(key.max_iter, _FILTERS), **how)
+        worst, last = float(result.convergence.residuals.max()), result.values[-1]
+        if not tau and result.convergence.converged.all() and worst > last:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
-                f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"
+                f"up to {last:.1e}: clusters may be blurred; give more memory"
             )
-        return found
+        return result
 
     @property
     def _most_links(self) -> int | None:
@@ -308,11 +283,6 @@ class DiskWork(RowWork):
             beside + columns_bytes(n, 1), f"one column of {n} nodes and coarse grids"
         )
         return max(left - beside - RESERVE, columns_bytes(n, 1))
-
-
-def _worst(found: EigenResult) -> float:
-    """The largest residual of the pairs."""
-    return float(found.convergence.residuals.max())
 
 
 def _divided(X: Array, root: Array) -> Array:

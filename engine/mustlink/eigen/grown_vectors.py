@@ -22,7 +22,6 @@ from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.eigen.solver import (
     BASIS_TOL,
     BasisKey,
-    OrderKey,
     PairsKey,
     grids_of,
     laplacian_of,
@@ -31,60 +30,41 @@ from mustlink.graph.graph import Graph
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 Floats = NDArray[np.float64]
-FEWEST = 20_000  # nodes below which vectors are found anew: that is quick, and sharp
+FEWEST = 20_000  # nodes below which vectors are computed anew: that is quick, and sharp
 _FILTERS, _SWEEPS = 2, 4  # products of a sweep, and sweeps at most
 _STEPS = 40  # of LOBPCG, where sweeps did not do
 
 
 def extend_vectors(before: Graph, work: Workspace) -> None:
-    """Keep with the grown graph of `work` what the graph `before` had: its order and vectors.
+    """Put the vectors of the graph `before`, extended, into the cache of the grown graph of `work`.
 
-    The first nodes are those before. Nothing is kept of few nodes, of a graph that now falls apart
-    in another way, or of regularised degrees: these are found anew when they are asked for.
+    The first nodes are those before. Vectors of few nodes, of several components, or of regularised
+    degrees are computed anew when they are needed.
     """
     graph = work.graph
-    if graph.n_nodes < FEWEST:
-        return
-    for _, order in before.derived.of(OrderKey):
-        with work.recorder.stage("order of the nodes"):
-            graph.derived.put(OrderKey(None), _order(order, graph, before.n_nodes))
-    if before.n_components != 1 or graph.n_components != 1:
+    if graph.n_nodes < FEWEST or before.n_components != 1 or graph.n_components != 1:
         return
     plain = Workspace(before, single=work.single)
     for key, pairs in before.derived.of(PairsKey):
         if key.single == work.single:
-            found = _extended(laplacian_of(plain), pairs.values, pairs.vectors, work, key)
-            graph.derived.put(key, found)
+            result = _extended(laplacian_of(plain), pairs.values, pairs.vectors, work, key)
+            graph.derived.put(key, result)
     for basis_key, basis in before.derived.of(BasisKey):
         if basis_key.single == work.single and type(basis_key) is BasisKey:
             graph.derived.put(basis_key, _basis(laplacian_of(plain), basis, work, basis_key))
 
 
-def _order(order: NDArray[np.int64], graph: Graph, n: int) -> NDArray[np.int64]:
-    """The order of old nodes, each new one behind its heaviest old neighbour."""
-    W = graph.affinity[n:]  # every row has an entry
-    place = np.full(graph.n_nodes, float(n))
-    place[order] = np.arange(n)
-    weight = np.where(W.indices < n, W.data, -1.0)
-    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-    heaviest = np.maximum.reduceat(weight, W.indptr[:-1])
-    first = np.flatnonzero((weight == heaviest[rows]) & (weight >= 0))
-    first = first[np.append(True, np.diff(rows[first]) > 0)[: first.size]]
-    place[n + rows[first]] = place[W.indices[first]] + 0.5
-    return np.argsort(place, kind="stable")
-
-
 def _basis(
     old: NormalizedLaplacian, basis: SmoothBasis, work: Workspace, key: BasisKey
 ) -> SmoothBasis:
-    asked = PairsKey(
+    wanted = PairsKey(
         key.single, key.solver, key.tol, key.max_iter, key.seed, key.budget, key.count,
         limit=key.limit,
     )  # fmt: skip
     vectors = basis.vectors[:, 1 + basis.n_ties :]
-    found = _extended(old, basis.values[basis.n_ties :], vectors, work, asked)
-    residuals = found.convergence.residuals
-    return smooth_basis(laplacian_of(work), found.values, found.vectors, residuals)
+    result = _extended(old, basis.values[basis.n_ties :], vectors, work, wanted)
+    residuals = result.convergence.residuals
+    return smooth_basis(laplacian_of(work), result.values, result.vectors, residuals)
 
 
 def _extended(
@@ -93,12 +73,12 @@ def _extended(
     """Pairs of the grown graph from those (m, k) of the graph before, in working order."""
     laplacian, tol = laplacian_of(work), max(key.tol, BASIS_TOL)
     with work.recorder.stage("vectors of the new nodes"):
-        found = _filtered(laplacian, _nystrom(old, values, vectors, laplacian), tol)
-    if found.convergence.converged.all():
-        return found
+        result = _filtered(laplacian, _nystrom(old, values, vectors, laplacian), tol)
+    if result.convergence.converged.all():
+        return result
     grids = grids_of(work)
     with work.recorder.stage("eigenvectors"):
-        X, k = found.vectors, values.size
+        X, k = result.vectors, values.size
         return nested(laplacian, grids, k, tol=tol, max_iter=_STEPS, seed=key.seed, start=X)
 
 
@@ -114,8 +94,7 @@ def _filtered(laplacian: NormalizedLaplacian, X: Block, tol: float) -> EigenResu
         X, steps = space.combine(X, C), steps + _FILTERS
         if (residuals <= tol).all():
             break
-    told = Convergence("filters", "tolerance", steps, residuals, tol)
-    return EigenResult(theta, X, told)
+    return EigenResult(theta, X, Convergence("filters", "tolerance", steps, residuals, tol))
 
 
 def _nystrom(

@@ -33,8 +33,8 @@ class Lobpcg:
     With `relative` it is ‖Ax − θMx‖ <= tol·|θ|·‖Mx‖ instead: for a pencil with M = L̄ the wanted
     x are those that L̄ makes small, and the size of L̄ says nothing about them. It also ends when
     no residual that is too large has fallen by a tenth for 80 steps, and at the `deadline`.
-    With `whole` the guard columns are returned, too: for who goes on from them. `dtype` is the
-    precision of the blocks, if not that of the start.
+    With `whole` the guard columns are returned, too: for an iteration that goes on from them.
+    `dtype` is the precision of the blocks, if not that of the start.
     """
 
     n_pairs: int
@@ -56,14 +56,14 @@ def lobpcg(
     M: Map | None = None,
     precondition: Preconditioner | None = None,
     project: Map | None = None,
-    on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
+    on_step: Callable[[float], None] | None = None,
     space: Space | None = None,
 ) -> EigenResult:
     """Solve A x = θ M x from the start block X (n, b), b >= n_pairs; guard columns speed it up.
 
     A symmetric, M symmetric positive definite (identity if None), `project` maps a block onto
-    the subspace searched (for example the complement of a null space), `on_step(step, residuals)`
-    returns True to stop early. X is not changed; `space` is where it lives, if not in an array.
+    the subspace searched (for example the complement of a null space), `on_step` gets the largest
+    residual of the wanted pairs. X is not changed; `space` is where it lives, if not in an array.
     Ritz values only ever improve: an iteration that ends early returns the last X as its best.
     Per step: one product with A (and M) for the unconverged columns, one preconditioner, Gram
     matrices of 3b columns. Without M new directions stay as they come: what makes them orthonormal
@@ -85,7 +85,7 @@ def lobpcg(
     while True:
         R, squares = space.lessened(AX, MX, sign * theta)
         residuals = np.sqrt(squares) / _sizes(space, X, MX, theta, method, M)
-        reason = _ending(step, residuals, method, watch, on_step)
+        reason = ending(step, residuals, method, watch, on_step)
         if reason:
             del R
             break
@@ -139,8 +139,8 @@ def _preconditioned(
     """What W asks for, in its precision and the subspace that is searched."""
     if precondition is None:
         return project(W)
-    found = precondition(project(W))
-    return project(found if found.dtype == W.dtype else space.copy(found, W.dtype))
+    result = precondition(project(W))
+    return project(result if result.dtype == W.dtype else space.copy(result, W.dtype))
 
 
 def _first_pairs(
@@ -162,23 +162,23 @@ def _first_pairs(
     return theta, X, AX, X if M is None else MX
 
 
-def _ending(
+def ending(
     step: int,
     residuals: Small,
     method: Lobpcg,
     watch: Stagnation,
-    on_step: Callable[[int, NDArray[np.float64]], bool] | None,
+    on_step: Callable[[float], None] | None,
 ) -> str:
-    """Why to end after this step, or nothing."""
-    heard = np.full(watch.best.size, np.inf)  # a rank deficient start has fewer columns at first
-    first = residuals[: heard.size]
-    heard[: first.size] = first
-    if np.all(first <= method.tol) and residuals.size >= heard.size:
+    """Why an iteration ends after this step, or nothing; the wanted pairs are the first."""
+    wanted = np.full(watch.best.size, np.inf)  # a rank deficient start has fewer columns at first
+    first = residuals[: wanted.size]
+    wanted[: first.size] = first
+    if on_step is not None:
+        on_step(float(first.max(initial=0.0)))
+    if np.all(wanted <= method.tol):
         return TOLERANCE
-    if np.all(watch.update(heard) | (heard <= method.tol)):
+    if np.all(watch.update(wanted) | (wanted <= method.tol)):
         return STAGNATED
-    if on_step is not None and on_step(step, first):
-        return "caller"
     if method.deadline.is_over:
         return TIME_LIMIT
     return MAX_ITER if step >= method.max_iter else ""
@@ -205,12 +205,12 @@ def _forms(
     """VᵀAV and VᵀMV, V = [X P W]; of [X P] they are `known` from the step before."""
     if known is None:
         return space.sums(Gram(V, AV), Gram(V, MV))
-    found = []
+    result = []
     columns = space.sums(Gram(V, AV[-1]), Gram(V, MV[-1]))
     for inside, last in zip(known, columns, strict=True):
         beside = last[: len(inside)]
-        found.append(np.block([[inside, beside], [beside.T, last[len(inside) :]]]))
-    return found
+        result.append(np.block([[inside, beside], [beside.T, last[len(inside) :]]]))
+    return result
 
 
 def _sizes(space: Space, X: Block, MX: Block, theta: Small, method: Lobpcg, M: Map | None) -> Small:
@@ -254,7 +254,7 @@ def _new_directions(
     """M-orthonormal W outside the span of the bases, and MW; what is left of others is rounding.
 
     The W that is given is changed. Where it is far from the span and from dependent, one Gram
-    matrix tells all. Else one after the other: in a small space the bases may fill nearly all of
+    matrix is enough. Else one after the other: in a small space the bases may fill nearly all of
     it. Columns that are rounding, blown up to length 1, are neither orthogonal to the bases nor
     free of what `project` removes.
     """

@@ -5,18 +5,17 @@ zᵀΦ̄c = 0, so f = λL̄⁺Φ̄c + αz, and Φ̄ᵀ once more gives c = λHc 
 orthonormal basis of {c : zᵀΦ̄c = 0} and c = Nd, its part along N is NᵀHNd = μd, μ = 1/λ > 0, the
 part along Φ̄ᵀz gives α. All pairs with 0 < λ < ∞ are found, r − 1 of them, from the solves L̄⁺Φ̄N.
 
-Several components, Z (m, c): as printed, ZᵀΦ̄c = 0 and f = λL̄⁺Φ̄c + Za. Then all that tells
-components from each other has λ = 0 and is thrown away, and with r components nothing is left.
-`tied` joins them: L̄ + τZ(I − ζζᵀ)Zᵀ, ζ = Zᵀz, holds each component's mean to the common one, as
+Several components, Z (m, c): as printed, ZᵀΦ̄c = 0 and f = λL̄⁺Φ̄c + Za. Then all that separates
+components has λ = 0 and is thrown away, and with r components nothing is left.
+So they are tied: L̄ + τZ(I − ζζᵀ)Zᵀ, ζ = Zᵀz, holds each component's mean to the common one, as
 stiffly as the graph holds Φ̄'s vectors inside components: τ = tr(NᵀΦ̄ᵀΦ̄N)/tr(NᵀHN), the parts in
-Z left out. Its null space is z alone, the rest is as above. For a connected graph both are one.
+Z left out. Its null space is z alone, the rest is as above. A connected graph has no ties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,31 +37,22 @@ _STALL = 0.9  # a round that leaves more of the residual is the last
 
 @dataclass(frozen=True, eq=False)
 class LowRankPencil:
-    """L̄ and Φ̄ turned so that Φ̄Φ̄ᵀ = CCᵀ + BBᵀ: ZᵀB = 0 (tied: zᵀB = 0), C the `coupled` rest.
+    """L̄ and Φ̄ turned so that Φ̄Φ̄ᵀ = CCᵀ + BBᵀ: zᵀB = 0, C the `coupled` rest.
 
-    B = Φ̄N (m, s) has orthogonal columns of falling length; C is (m, t). `null_part` is ZᵀC (c, t).
+    B = Φ̄N (m, s) has orthogonal columns of falling length; C is (m, t). `null_part` is ZᵀC (c, t),
+    `share` ζ = Zᵀz (c,), z = D^½1/√vol.
     """
 
     laplacian: Laplacian
     free: Block
     coupled: Block
     null_part: Small
-    tied: bool
-
-    @cached_property
-    def share(self) -> Floats:
-        """ζ = Zᵀz (c,), z = D^½1/√vol."""
-        null = self.laplacian.null
-        root, space = self.laplacian.root_degree, self.laplacian.space
-        (volumes,) = space.sums(
-            GroupSums(space.column(root), null.component, null.n_components, root)
-        )
-        return np.asarray(np.sqrt(volumes / volumes.sum())[:, 0], dtype=np.float64)
+    share: Floats
 
     @property
     def is_tied(self) -> bool:
-        """Whether there is anything to tie."""
-        return self.tied and self.laplacian.null.n_components > 1
+        """Whether there are several components."""
+        return self.laplacian.null.n_components > 1
 
     def tied_part(self, H: Small) -> tuple[Small, float]:
         """ZᵀB/τ (c, s) and τ, from H ≈ BᵀL̄⁺B; τ = 1 where B is constant in every component."""
@@ -95,7 +85,6 @@ def low_rank_pencil(
     laplacian: Laplacian,
     factor: Block,
     *,
-    tied: bool = True,
     least: int = 1,
     tol: float = 0.0,
 ) -> LowRankPencil:
@@ -105,10 +94,10 @@ def low_rank_pencil(
     `least`-th of them. Cost O(m r²).
     """
     null, space, rank = laplacian.null, laplacian.space, factor.shape[1]
-    G = null.coefficients(factor)
-    pencil = LowRankPencil(laplacian, space.zeros(0), space.zeros(0), G[:, :0], tied)
-    if tied:
-        G = pencil.share[None, :] @ G
+    root, count = laplacian.root_degree, null.n_components
+    (volumes,) = space.sums(GroupSums(space.column(root), null.component, count, root))
+    share = np.sqrt(volumes / volumes.sum())[:, 0]
+    G = share[None, :] @ null.coefficients(factor)
     size = float(np.sqrt(max(dense_algebra.eigvalsh(space.gram(factor, factor))[-1], 1e-300)))
     padded = np.vstack([G, np.zeros((max(rank - G.shape[0], 0), rank))])
     _, s, Vt = dense_algebra.svd(padded)
@@ -120,7 +109,7 @@ def low_rank_pencil(
     wanted = q[min(least, q.size) - 1] if q.size else 0.0
     kept = q > max(tol * wanted, _ROUNDING * q.max(initial=0.0), 1e-3 * _ROUNDING * size**2)
     free, coupled = space.combine(inside, U[:, kept]), space.combine(factor, Vt[:t].T)
-    return LowRankPencil(laplacian, free, coupled, null.coefficients(coupled), tied)
+    return LowRankPencil(laplacian, free, coupled, null.coefficients(coupled), share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +143,7 @@ def solve_low_rank(
     `inverse` applies roughly L̄⁺ to a block. Every round improves X ≈ L̄⁺B by it and solves the
     pencil inside span(X) + Z, so that errors of X enter λ squared only, until the residuals of
     the wanted pairs are at most tol. Cost of a round: s rough solves, products O(m s²), one s by s
-    eigenproblem. `on_round` hears the largest residual. The best round is returned: one that leaves
+    eigenproblem. `on_round` gets the largest residual. The best round is returned: one that leaves
     nine tenths of the residual is the last, and so is the one at whose end the `deadline` is over.
     """
     B, laplacian = pencil.free, pencil.laplacian
@@ -166,11 +155,11 @@ def solve_low_rank(
         space.blend(rest, 1.0, (LX, -1.0))
         space.blend(X, 1.0, (inverse(rest), 1.0))
         LX = laplacian.apply(X)
-        found = _pairs_inside(pencil, X, LX, count, tol, step)
-        worst = float(found.convergence.residuals.max(initial=0.0))
+        result = _pairs_inside(pencil, X, LX, count, tol, step)
+        worst = float(result.convergence.residuals.max(initial=0.0))
         before = np.inf if best is None else float(best.convergence.residuals.max(initial=0.0))
         if best is None or worst < before:
-            best = found
+            best = result
         if on_round is not None:
             on_round(worst)
         if worst <= tol:
@@ -195,12 +184,9 @@ def _pairs_inside(
         own = tie * (Y.T @ Y)
         H, J, stiffness = H + own, J + pencil.null_part.T @ Y, stiffness + own
     mu, G = _ritz(H, stiffness)
-    # Cᵀf = 0 fixes the null part a: (ZᵀC)ᵀa = −CᵀXg, in the span of z alone if tied.
-    if pencil.tied:
-        row = pencil.share @ pencil.null_part
-        A = Y @ G - np.outer(pencil.share, _least(row[:, None], J @ G))
-    else:
-        A = -_least(pencil.null_part.T, J @ G)
+    # Cᵀf = 0 fixes the null part a in the span of z: (zᵀC)ᵀa = −CᵀXg.
+    row = (pencil.share @ pencil.null_part)[:, None]
+    A = Y @ G - np.outer(pencil.share, dense_algebra.lstsq(row, J @ G, _SINGULAR))
     squares = np.einsum("ij,ij->j", G, XX @ G) + np.einsum("ij,ij->j", A, A)
     satisfaction = ((H @ G) ** 2).sum(axis=0) / np.maximum(squares, 1e-300)
     best = np.argsort(-satisfaction, kind="stable")[:count]
@@ -222,8 +208,3 @@ def _ritz(H: Small, stiffness: Small) -> tuple[Floats, Small]:
     _, sigma, Vt = dense_algebra.svd(H @ T)
     real = sigma > np.sqrt(_ROUNDING) * sigma.max(initial=0.0)
     return sigma[real] ** 2, T @ Vt[real].T
-
-
-def _least(M: Small, V: Small) -> Small:
-    """Shortest solution of Ma = V."""
-    return dense_algebra.lstsq(M, V, _SINGULAR)

@@ -149,7 +149,7 @@ class MemoryWork:
         """Nodes are this graph's in working order, and need no other one."""
         laplacian, counts = self.laplacian, self.laplacian.weights
         W = laplacian.graph_weights
-        # Of nodes that stand for several f is told of the weights between two copies.
+        # Of nodes that stand for several, f gets the weights between two copies.
         rows = f(W, 0) if counts is None else fold(f(fold(W, 1.0 / counts), 0), counts)
         made = Graph(rows, {"kind": "adjusted"}, counts)
         if np.diff(made.affinity.indptr).all():
@@ -162,9 +162,9 @@ class MemoryWork:
         nodes, m = made.laplacian.nodes, self.laplacian.size
         if nodes.size == m and (nodes[1:] > nodes[:-1]).all():
             return X
-        found = np.full((m, *X.shape[1:]), fill, dtype=X.dtype)
-        found[nodes] = X
-        return found
+        result = np.full((m, *X.shape[1:]), fill, dtype=X.dtype)
+        result[nodes] = X
+        return result
 
     def positions(self, nodes: Ints) -> Ints:
         return self.laplacian.positions[nodes]

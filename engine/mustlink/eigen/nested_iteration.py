@@ -7,19 +7,18 @@ within a few steps of the fine one, where a random start needs dozens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.core import dense_algebra
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.null_space import NullSpace
-from mustlink.operators.protocol import Laplacian, Preconditioner
-from mustlink.space import Block, Small, Space, Vector
+from mustlink.operators.protocol import Laplacian
+from mustlink.space import Block
 
 _SMOOTHINGS = 4
 _COARSE_TOL = 1e-3
@@ -27,45 +26,7 @@ _COARSE_STEPS = 12
 _DENSE = 2500  # nodes of the coarsest useful grid up to which LAPACK solves it
 
 
-class CoarseOperator(Protocol):
-    """What it asks of a coarse grid's matrix A."""
-
-    @property
-    def space(self) -> Space:
-        """Where its blocks live."""
-
-    @property
-    def diagonal(self) -> Vector:
-        """a_ii."""
-
-    def apply(self, X: Block, /) -> Block:
-        """AX for a block."""
-
-    def to_dense(self) -> Small:
-        """A as a dense matrix, which everyone has."""
-
-
-class Grids(Protocol):
-    """What a nested iteration asks of a multigrid of L̄."""
-
-    @property
-    def sizes(self) -> list[int]:
-        """Nodes per grid, the finest first."""
-
-    def cycle(self, start: int = 0) -> Preconditioner:
-        """Preconditioner for the matrix of grid `start`."""
-
-    def up(self, level: int, X: Block) -> Block:
-        """PX from grid `level` to the next finer one."""
-
-    def coarse_operator(self, level: int) -> CoarseOperator:
-        """PᵀL̄P of grid `level` >= 1."""
-
-    def nulls(self, fine: NullSpace) -> list[NullSpace]:
-        """Null space of every grid, `fine` first."""
-
-
-def nested_start(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block:
+def nested_start(laplacian: Laplacian, grids: Hierarchy, b: int, seed: int) -> Block:
     """Approximate b smoothest vectors of L̄ in the complement of its null space, (m, b).
 
     Cost: a dense eigenproblem of a few hundred nodes, some LOBPCG steps on each coarse grid,
@@ -77,7 +38,7 @@ def nested_start(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block
     return space.combine(X, C)
 
 
-def _from_coarse(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block:
+def _from_coarse(laplacian: Laplacian, grids: Hierarchy, b: int, seed: int) -> Block:
     """The span of the start, in which Rayleigh-Ritz is yet to be done."""
     space, nulls = laplacian.space, grids.nulls(laplacian.null)
     rooms = [size - null.n_components for size, null in zip(grids.sizes, nulls, strict=True)]
@@ -92,7 +53,7 @@ def _from_coarse(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block
     return laplacian.smooth(X, _SMOOTHINGS)
 
 
-def _deepest(grids: Grids, depth: int, null: NullSpace, b: int, seed: int) -> Block:
+def _deepest(grids: Hierarchy, depth: int, null: NullSpace, b: int, seed: int) -> Block:
     """Smoothest vectors on the coarsest useful grid."""
     A = grids.coarse_operator(depth)
     if A.space.size <= _DENSE:
@@ -104,16 +65,16 @@ def _deepest(grids: Grids, depth: int, null: NullSpace, b: int, seed: int) -> Bl
 
 
 def _refine(
-    grids: Grids, level: int, null: NullSpace, X: Block, steps: int = _COARSE_STEPS
+    grids: Hierarchy, level: int, null: NullSpace, X: Block, steps: int = _COARSE_STEPS
 ) -> Block:
     """A few LOBPCG steps on a coarse grid."""
     A = grids.coarse_operator(level)
     most = float(A.space.peaks(A.space.column(A.diagonal))[0])
     rule = Lobpcg(X.shape[1], _COARSE_TOL, steps, norm_A=most)
-    found = lobpcg(
+    result = lobpcg(
         A.apply, X, rule, precondition=grids.cycle(level), project=null.project, space=A.space
     )
-    return found.vectors
+    return result.vectors
 
 
 def n_guard_vectors(k: int) -> int:
@@ -123,13 +84,13 @@ def n_guard_vectors(k: int) -> int:
 
 def nested(
     laplacian: Laplacian,
-    grids: Grids,
+    grids: Hierarchy,
     k: int,
     *,
     tol: float,
     max_iter: int = 100,
     seed: int = 0,
-    on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
+    on_step: Callable[[float], None] | None = None,
     deadline: Deadline = NEVER,
     start: Block | None = None,
     whole: bool = False,

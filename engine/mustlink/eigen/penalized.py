@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,15 +23,16 @@ from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
 from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, Floats, Problem, stage
-from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.eigen.ritz import promising
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import grids_of
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.penalty_solves import LinkedCycle, local_solve
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -104,21 +105,21 @@ class PenalizedProblem(Problem):
         small = work is None or is_small(laplacian) or 5 * self.columns >= laplacian.size
         if work is None or how.solver == "dense" or (how.solver == "auto" and small):
             with stage(work, "eigenvectors"):
-                found = dense_smallest_penalized(self, weights)
+                result = dense_smallest_penalized(self, weights)
         else:
             grids = None if self.linked else grids_of(work)
             n, tol = laplacian.size, how.tol
             tol = penalized_tolerance(n, single=work.single) if tol is None else tol
             with stage(work, "eigenvectors"):
-                found = smallest_penalized(
+                result = smallest_penalized(
                     self, grids, self.columns, weights, replace(how, tol=tol), start
                 )
-        V, space = found.vectors, laplacian.space
+        V, space = result.vectors, laplacian.space
         space.blend(V, space.signs(V))
         if self.to_volume:
             space.blend(V, np.sqrt(laplacian.volume) / space.norms(V))
         cost = space.dots(V, laplacian.apply(V))
-        return EigenSolution(V, found.values, cost, value, 1.0, found.convergence)
+        return EigenSolution(V, result.values, cost, value, 1.0, result.convergence)
 
     def trial(self, value: float) -> EigenSolution:
         """As `solve` inside a subspace, orthonormal in the metric: so candidates are compared."""
@@ -135,8 +136,8 @@ class PenalizedProblem(Problem):
     @property
     def space(self) -> Space:
         """Where its vectors live."""
-        found: Space = self.laplacian.space
-        return found
+        result: Space = self.laplacian.space
+        return result
 
     # --- the two sides
 
@@ -182,9 +183,9 @@ class PenalizedProblem(Problem):
         """The part of a block that is searched."""
         if not self.without_constant:
             return X
-        z, found = self.constant, self.space.copy(X)
-        self.space.subtract(found, z, self.space.gram(z, X))
-        return found
+        z, result = self.constant, self.space.copy(X)
+        self.space.subtract(result, z, self.space.gram(z, X))
+        return result
 
     @cached_property
     def constant(self) -> Block:
@@ -235,7 +236,7 @@ def _inside(N: Block, A: Block) -> Block:
 
 
 def penalized_tolerance(n: int, *, single: bool = False) -> float:
-    """Residual asked for when the caller names none: 1e-8, 1e-5 from 20,000, 1e-4 from 200,000.
+    """The default tolerance of residuals: 1e-8, 1e-5 from 20,000, 1e-4 from 200,000.
 
     A tenth of what the graph's own vectors need: a weak penalty shows in the residual late.
     At least 1e-6 in single precision.
@@ -245,20 +246,13 @@ def penalized_tolerance(n: int, *, single: bool = False) -> float:
 
 # --- Penalised problems at scale: LOBPCG, preconditioned on the graph and around the constraints
 #
-# Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes at home: they make
+# Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes in memory: they make
 # and factor matrices of the graph.
-
-
-class KnowingGrids(Grids, Protocol):
-    """Grids that may be told of a penalty."""
-
-    def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Self:
-        """The same with EᵀUE on the coarsest, U given as a product on `rows`."""
 
 
 def smallest_penalized(
     problem: PenalizedProblem,
-    grids: KnowingGrids | None,
+    grids: Hierarchy | None,
     k: int,
     weights: tuple[float, float],
     how: EigenOptions,
@@ -288,9 +282,12 @@ def smallest_penalized(
     starts = [] if start is None else [start]
     starts += _starts(problem, grids, precondition, block, how.seed)
     assert how.tol is not None
-    found = lobpcg(
-        lambda V: problem.left(V, *weights),
-        _promising(problem, starts, block, weights),
+    starts = [laplacian.space.copy(problem.project(X)) for X in starts]
+    left: Map = lambda V: problem.left(V, *weights)  # noqa: E731
+    right: Map = lambda V: problem.right(V, *weights)  # noqa: E731
+    result = lobpcg(
+        left,
+        promising(laplacian.space, starts, left, right, block),
         Lobpcg(
             min(k, block),
             how.tol,
@@ -298,18 +295,18 @@ def smallest_penalized(
             relative=problem.turned is not None,
             deadline=how.deadline,
         ),
-        M=None if problem.is_standard else lambda V: problem.right(V, *weights),
+        M=None if problem.is_standard else right,
         precondition=precondition,
         project=problem.project,
         space=laplacian.space,
     )
-    residuals = problem.residuals(found.vectors, found.values, *weights)
-    convergence = replace(found.convergence, residuals=residuals)
-    return EigenResult(found.values / (1.0 - shift * found.values), found.vectors, convergence)
+    residuals = problem.residuals(result.vectors, result.values, *weights)
+    convergence = replace(result.convergence, residuals=residuals)
+    return EigenResult(result.values / (1.0 - shift * result.values), result.vectors, convergence)
 
 
 def _preconditioner(
-    problem: PenalizedProblem, grids: KnowingGrids, weights: tuple[float, float]
+    problem: PenalizedProblem, grids: Hierarchy, weights: tuple[float, float]
 ) -> Map:
     a, b = weights
     null, penalty, space = problem.laplacian.null, problem.penalty, problem.space
@@ -320,9 +317,9 @@ def _preconditioner(
 
     def on_graph(R: Block) -> Block:
         smooth = null.project(R)
-        found, rest = null.project(cycle(smooth)), space.copy(R)
+        result, rest = null.project(cycle(smooth)), space.copy(R)
         space.blend(rest, 1.0, (smooth, -1.0))
-        space.blend(rest, 1.0, (found, 1.0 / a))
+        space.blend(rest, 1.0, (result, 1.0 / a))
         return rest
 
     if not (acts and problem.positive):
@@ -334,7 +331,7 @@ def _preconditioner(
 
 def _starts(
     problem: PenalizedProblem,
-    grids: Grids | None,
+    grids: Hierarchy | None,
     precondition: Map,
     block: int,
     seed: int,
@@ -351,19 +348,6 @@ def _starts(
     pull = problem.penalty if problem.turned is None else problem.mass_update
     pushed = laplacian.space.zeros(noise.shape[1]) if pull is None else pull.apply(noise)
     return [Z, smooth, precondition(pushed), noise]
-
-
-def _promising(
-    problem: PenalizedProblem, starts: list[Block], block: int, weights: tuple[float, float]
-) -> Block:
-    """Rayleigh-Ritz in the span of the starts: its `block` smallest directions."""
-    space = problem.laplacian.space
-    parts = [space.copy(problem.project(X)) for X in starts]
-    for X in parts:
-        space.blend(X, 1.0 / np.maximum(space.norms(X), 1e-300))
-    left, right = ([side(X, *weights) for X in parts] for side in (problem.left, problem.right))
-    _, C = rayleigh_ritz(space, parts, left, right, count=block)
-    return space.combine(parts, C)
 
 
 # --- Eigenvectors of a Gaussian process's posterior covariance whose prior is the affinity itself

@@ -15,7 +15,6 @@ follows from the rows along C.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +27,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
-from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.result import Convergence
 from mustlink.eigen.arpack import (
     OutOfTimeError,
@@ -39,14 +37,13 @@ from mustlink.eigen.arpack import (
     until,
 )
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested_start
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, FeasibleCuts, stage
-from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.eigen.ritz import promising
 from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
-from mustlink.errors import InputError
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.constraint_operator import ConstraintOperator
@@ -96,7 +93,7 @@ class Pencil:
     def _coupled(self) -> tuple[Block, Block]:
         """N rotated and cut to columns with BZN ≠ 0, and that C = BZN on Z^⟂, (m, t): CᵀC diagonal.
 
-        Nearly always t = 0; else nodes have to be at home.
+        Nearly always t = 0; else nodes have to be in memory.
         """
         N, space = self._null_parts[1], self.laplacian.space
         C = space.zeros(N.shape[1])
@@ -251,7 +248,7 @@ def dense_pencil(pencil: Pencil) -> PencilSolution:
 
 def leading_pencil(
     pencil: Pencil,
-    grids: Grids,
+    grids: Hierarchy,
     k: int,
     how: EigenOptions,
     *,
@@ -276,7 +273,7 @@ def leading_pencil(
         relative=True,
         deadline=how.deadline,
     )
-    found = lobpcg(
+    result = lobpcg(
         pencil.schur,
         X,
         rule,
@@ -286,17 +283,17 @@ def leading_pencil(
         space=laplacian.space,
     )
     feasible = pencil.n_feasible()
-    complete = feasible is not None and feasible <= found.values.size
-    solution = finish(pencil, found.values, found.vectors, complete)
+    complete = feasible is not None and feasible <= result.values.size
+    solution = finish(pencil, result.values, result.vectors, complete)
     residuals = pencil.residuals(solution.vectors, solution.lam)
     convergence = Convergence(
-        "lobpcg", found.convergence.reason, found.convergence.iterations, residuals, tol
+        "lobpcg", result.convergence.reason, result.convergence.iterations, residuals, tol
     )
     return solution, convergence
 
 
-def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block | None) -> Block:
-    """B directions: given ones, smooth ones, responses to the constraints, random ones."""
+def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Block | None) -> Block:
+    """The b most promising directions of the start, smooth ones, responses to Q̄ and random ones."""
     laplacian, space = pencil.laplacian, pencil.laplacian.space
     smooth = nested_start(laplacian, grids, b, seed)
     noise = space.normals(b, seed + 1)
@@ -308,25 +305,13 @@ def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block |
         parts.insert(0, start)
     for i in range(len(parts)):
         parts[i] = pencil.project(parts[i])
-        space.blend(parts[i], 1.0 / np.maximum(space.norms(parts[i]), 1e-300))
-    # Rayleigh-Ritz in their span picks the b most promising.
-    images = [pencil.schur(X) for X in parts], [laplacian.apply(X) for X in parts]
-    _, C = rayleigh_ritz(space, parts, *images, count=b, largest=True)
-    del images
-    return space.combine(parts, C)
+    return promising(space, parts, pencil.schur, laplacian.apply, b, largest=True)
 
 
 def shift_invert_pencil(
-    pencil: Pencil,
-    grids: Hierarchy,
-    k: int,
-    *,
-    tol: float,
-    max_iter: int = 500,
-    seed: int = 0,
-    deadline: Deadline = NEVER,
+    pencil: Pencil, grids: Hierarchy, k: int, how: EigenOptions, *, tol: float
 ) -> tuple[PencilSolution, Convergence]:
-    """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
+    """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG, ZᵀBZ not being singular."""
     laplacian = pencil.laplacian
     m = laplacian.size
 
@@ -336,13 +321,13 @@ def shift_invert_pencil(
     def outside(x: Floats) -> Floats:
         return x - pencil.project(x[:, None]).ravel()
 
-    A, L = until(deadline, within(pencil.schur)), within(pencil.metric)
-    solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
+    A, L = until(how.deadline, within(pencil.schur)), within(pencil.metric)
+    solve = inverse(laplacian, grids, min(tol, 1e-8) * 0.1)
     # The identity outside the space searched makes the metric definite; A is zero there.
     M = as_operator(m, lambda x: L @ x + outside(x))
-    Minv = as_operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
-    start = random_start(laplacian, seed)
-    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
+    Minv = as_operator(m, lambda x: solve @ x + outside(x))
+    start = random_start(laplacian, how.seed)
+    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=10 * how.max_iter, v0=start)
     order = np.argsort(mu)[::-1]
     feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= k
@@ -350,21 +335,6 @@ def shift_invert_pencil(
     residuals = pencil.residuals(solution.vectors, solution.lam)
     reason = "tolerance" if mu.size >= k else "max_iter"
     return solution, Convergence("ARPACK shift-invert", reason, 0, residuals, 10 * tol)
-
-
-def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Floats], Floats]:
-    """L̄⁺ confined to the space searched: H the directions held, x − Y(HᵀY)⁻¹Hᵀx, Y = L̄⁺H."""
-    H = pencil.held
-    if H.shape[1] == 0:
-        return lambda x: plain @ x
-    Y = np.column_stack([plain @ h for h in H.T])
-    correction = dense_algebra.solve((H.T @ Y).T, Y.T).T
-
-    def solve(x: Floats) -> Floats:
-        s = plain @ x
-        return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
-
-    return solve
 
 
 # --- WD14's feasible set: pairs of the pencil with λ > 0, by the solver that suits its size
@@ -384,10 +354,9 @@ def feasible_pairs(
     """Pairs with λ > 0 and ‖v‖² = vol (WD14 Alg. 1 lines 8 and 9): all, where few or m is small.
 
     With thousands of them (small or negative β) the leading 3K + 10 by 1/λ. Without `work`, inside
-    a subspace, LAPACK it is.
+    a subspace, LAPACK it is. By iteration to ‖L̄v − λBv‖ <= tol·‖L̄v‖; a tol of None is 1e-8, 1e-3
+    from 20,000 nodes on.
     """
-    if how.solver == "lanczos":
-        raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
     if (
         work is None
         or how.solver == "dense"
@@ -403,29 +372,16 @@ def feasible_pairs(
     feasible = pencil.n_feasible()
     few = feasible is not None and feasible <= max(_MANY, 4 * k)
     wanted = min(max(feasible, 1) if few and feasible is not None else 3 * k + 10, room)
-    tol = pencil_tolerance(m) if how.tol is None else how.tol
+    usual = 1e-8 if m <= 20_000 else 1e-3
+    tol = usual if how.tol is None else how.tol
     width = wanted + n_guard_vectors(wanted)
     blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):
-        if how.solver == "shift-invert":
-            most = 10 * how.max_iter
+        if how.solver == "shift-invert" and not pencil.held.shape[1]:
             with suppress(OutOfTimeError):  # LOBPCG has its start to give
-                return shift_invert_pencil(
-                    pencil,
-                    grids,
-                    wanted,
-                    tol=tol,
-                    max_iter=most,
-                    seed=how.seed,
-                    deadline=how.deadline,
-                )
+                return shift_invert_pencil(pencil, grids, wanted, how, tol=tol)
         return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
-
-
-def pencil_tolerance(n: int) -> float:
-    """Residual ‖L̄v − λBv‖/‖L̄v‖ asked for when the caller names none: 1e-8, 1e-3 from 20,000 on."""
-    return 1e-8 if n <= 20_000 else 1e-3
 
 
 def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:
@@ -434,11 +390,11 @@ def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:
     Components come first, as vectors of cost 0.
     """
     laplacian = laplacian_of(work)
-    found = smallest_pairs(work, k - 1, solver=how.solver, tol=how.tol, seed=how.seed)
-    had = found.convergence
-    basis = smooth_basis(laplacian, found.values, found.vectors, had.residuals)
-    parts = basis.p - found.values.size
-    values = np.concatenate([np.zeros(parts), found.values])[: k - 1]
+    result = smallest_pairs(work, k - 1, solver=how.solver, tol=how.tol, seed=how.seed)
+    had = result.convergence
+    basis = smooth_basis(laplacian, result.values, result.vectors, had.residuals)
+    parts = basis.p - result.values.size
+    values = np.concatenate([np.zeros(parts), result.values])[: k - 1]
     V = basis.space.columns(basis.vectors, slice(1, 1 + values.size))
     basis.space.blend(V, np.sqrt(laplacian.volume))
     convergence = replace(had, residuals=basis.residuals[: values.size])
@@ -449,27 +405,28 @@ def unconstrained(k: int, how: EigenOptions, work: Workspace) -> EigenSolution:
 # J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (WD14 §5.2, eq. 14)
 
 
-_FEW = 300  # rows of L̄ up to which its own vectors are told, too
+_FEW = 300  # rows of L̄ up to which its own vectors are reported, too
 
 
-def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleCuts:
-    """What there is to tell of the cuts of a pencil. Cost: a product with Q̄, a small eigenproblem.
+def feasible_cuts(pencil: Pencil, result: PencilSolution, used: int) -> FeasibleCuts:
+    """The feasible cuts as points of the joint numerical range.
 
-    The cuts that know no constraints are those of a subspace, or of a small graph.
+    Those without constraints are known in a subspace and in a small graph. Cost: a product with Q̄,
+    a small eigenproblem.
     """
     laplacian, volume = pencil.laplacian, pencil.laplacian.volume
-    found = found.cheapest(found.lam.size)
+    result = result.cheapest(result.lam.size)
     plain = np.zeros((0, 2))
     if laplacian.size <= _FEW:
         values, X = dense_algebra.eigh(laplacian.to_dense())
         plain = np.column_stack([values, pencil.Q.forms(X)])[laplacian.null.n_components :]
     return FeasibleCuts(
-        found.cost,
-        pencil.Q.forms(found.vectors),
-        found.lam,
-        min(used, found.lam.size),
+        result.cost,
+        pencil.Q.forms(result.vectors),
+        result.lam,
+        min(used, result.lam.size),
         pencil.beta * volume,
         volume,
-        found.complete,
+        result.complete,
         volume * plain,
     )

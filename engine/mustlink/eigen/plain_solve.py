@@ -1,13 +1,12 @@
-"""Smallest pairs of L̄ by the solver that was asked for, and the rule behind "auto"."""
+"""Smallest pairs of L̄ by the chosen solver, and the rule behind "auto"."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.context.workspace import SolutionKey
 from mustlink.core import dense_algebra
@@ -15,18 +14,19 @@ from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.stopping import STAGNATED, TIME_LIMIT
-from mustlink.eigen.arpack import lanczos, shift_invert
+from mustlink.eigen.arpack import shift_invert
 from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import Grids, n_guard_vectors, nested
+from mustlink.eigen.nested_iteration import n_guard_vectors, nested
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian
+from mustlink.operators.rank_laplacian import RankLaplacian
 from mustlink.space import reused
 
-SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
+SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
-WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
+WITHOUT_GRIDS = ("dense", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _SINGLE = 1e-4  # residual down to which single precision does, at half the cost
@@ -51,7 +51,7 @@ def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
     if solver == "auto":
         large = "lobpcg" if laplacian.null.n_components else "chebyshev"
         return "dense" if is_small(laplacian) or 5 * k >= n else large
-    return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
+    return "dense" if solver == "shift-invert" and 3 * k >= n - 20 else solver
 
 
 def plain_solve(
@@ -67,8 +67,6 @@ def plain_solve(
         return no_pairs(laplacian, tol, solver)
     if solver == "dense":
         return dense_smallest(laplacian, k)
-    if solver == "lanczos":
-        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
     if solver == "chebyshev":
         return filtered(laplacian, key, advance, deadline)
     assert grids is not None
@@ -86,20 +84,8 @@ def no_pairs(laplacian: Laplacian, tol: float, solver: str = "lobpcg") -> EigenR
     return EigenResult(none, space.zeros(0, laplacian.dtype), convergence)
 
 
-class TwoPrecisions(Laplacian, Protocol):
-    """A Laplacian that may be had in single precision, too."""
-
-    @property
-    def size(self) -> int:
-        """Number m of nodes, wherever they are."""
-
-    @property
-    def in_single(self) -> Laplacian:
-        """The same with S in single precision, itself if it is."""
-
-
 def filtered(
-    laplacian: TwoPrecisions,
+    laplacian: NormalizedLaplacian | RankLaplacian,
     key: SolutionKey[EigenResult],
     advance: Callable[[float], None],
     deadline: Deadline,
@@ -108,22 +94,22 @@ def filtered(
     k, tol = key.count, key.tol
     width = min(k + n_guard_vectors(k), laplacian.size - laplacian.null.n_components)
     used = laplacian.in_single if tol >= _SINGLE else laplacian
-    found = chebyshev(
+    result = chebyshev(
         used,
         used.space.normals(width, key.seed).astype(used.dtype, copy=False),
         k,
         tol=tol,
         max_iter=key.max_iter,
-        on_step=telling(tol, advance),
+        on_step=towards(tol, advance),
         deadline=deadline,
     )
-    return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
+    return replace(result, vectors=result.vectors.astype(laplacian.dtype, copy=False))
 
 
 @reused()
 def two_precisions(
-    laplacian: TwoPrecisions,
-    grids: Grids,
+    laplacian: NormalizedLaplacian | RankLaplacian,
+    grids: Hierarchy,
     key: SolutionKey[EigenResult],
     advance: Callable[[float], None],
     deadline: Deadline,
@@ -136,7 +122,7 @@ def two_precisions(
     k, tol = key.count, key.tol
     how: dict[str, Any] = {
         "seed": key.seed,
-        "on_step": telling(tol, advance),
+        "on_step": towards(tol, advance),
         "deadline": deadline,
     }
     rough = laplacian.in_single
@@ -147,25 +133,12 @@ def two_precisions(
     if not whole:
         return replace(first, vectors=first.vectors.astype(laplacian.dtype))
     start, taken = first.vectors, first.convergence.iterations
-    found = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
-    steps = taken + found.convergence.iterations
-    return replace(found, convergence=replace(found.convergence, iterations=steps))
+    result = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
+    steps = taken + result.convergence.iterations
+    return replace(result, convergence=replace(result.convergence, iterations=steps))
 
 
-def telling(
-    tol: float, advance: Callable[[float], None]
-) -> Callable[[int, NDArray[np.float64]], bool]:
-    """What an iteration calls after every step."""
-    hear = towards(tol, advance)
-
-    def on_step(step: int, residuals: NDArray[np.float64]) -> bool:
-        hear(float(residuals.max()))
-        return False
-
-    return on_step
-
-
-# --- Dense eigensolvers: the oracle for small graphs at home, and the method for them
+# --- Dense eigensolvers: the oracle for small graphs in memory, and the method for them
 
 
 def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
@@ -182,14 +155,14 @@ def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
     return EigenResult(values, vectors, convergence, beyond)
 
 
-# --- How sharp eigenvectors are asked for, and what is said where they are not
+# --- Tolerances of eigenvectors, and the warnings where they are missed
 
 
 SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
 
 
 def default_tolerance(n: int, *, single: bool = False) -> float:
-    """Residual asked for when the caller names none: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
+    """The default tolerance of residuals: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
 
     Measured on well and badly separated graphs: the labels do not change below these. With vectors
     in single precision it is at least 1e-6.
@@ -207,7 +180,7 @@ def asked_tolerance(tol: float | None, n: int, tau: float, *, single: bool = Fal
 
 
 def regularized_tolerance(n: int) -> float:
-    """Least residual asked for with regularised degrees: 1e-4, 1e-3 from 20,000, 1e-2 from 200,000.
+    """The least default with regularised degrees: 1e-4, 1e-3 from 20,000, 1e-2 from 200,000.
 
     Networks have no gaps that would want more: clusters of sharper vectors were not better.
     """
@@ -215,7 +188,7 @@ def regularized_tolerance(n: int) -> float:
 
 
 def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bool) -> None:
-    """Warn of what was missed; a time limit is told of where it ended the iteration.
+    """Warn of residuals above the tolerance; a time limit is reported where it ended the iteration.
 
     Vectors in `single` precision are not made for every tolerance.
     """
@@ -231,9 +204,9 @@ def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bo
 
 
 def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = False) -> None:
-    """Tell how an iteration ended where more steps would not have helped.
+    """Report how an iteration ended where more steps would not have helped.
 
-    What a few more steps would have reached is told by who uses the vectors.
+    Who uses the vectors reports what a few more steps would have reached.
     """
     if convergence.reason == TIME_LIMIT:
         recorder.skip_for_time(convergence.status)

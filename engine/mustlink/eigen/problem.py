@@ -60,7 +60,7 @@ class EigenSolution:
 
     `parameter` is the value solved for, `unit` what it is a fraction of (1 if of nothing), `p` the
     dimension of the subspace, None if the full problem was solved; `wanted` the number of vectors
-    asked for, of which r are feasible; `cuts` tells of all that are, if a method knows several.
+    asked for, of which r are feasible; `cuts` are all that are, if a method knows several.
     """
 
     vectors: Block
@@ -112,12 +112,12 @@ class Problem(ABC):
 
     def inside(self, basis: SmoothBasis, value: float) -> EigenSolution:
         """The solution in the span of a basis, as vectors on the nodes."""
-        found = self.restricted(basis).solve(value, DENSE)
-        V = basis.combine(found.vectors)
+        result = self.restricted(basis).solve(value, DENSE)
+        V = basis.combine(result.vectors)
         basis.space.blend(V, basis.space.signs(V))
         had = basis.residuals
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0)))
-        return replace(found, vectors=V, convergence=sharp, p=basis.p)
+        return replace(result, vectors=V, convergence=sharp, p=basis.p)
 
 
 DENSE = EigenOptions("dense")

@@ -15,13 +15,7 @@ from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes
 from mustlink.core.result import EigenResult
 from mustlink.eigen.nested_iteration import n_guard_vectors
-from mustlink.eigen.plain_solve import (
-    asked_tolerance,
-    filtered,
-    no_pairs,
-    tell_end,
-    two_precisions,
-)
+from mustlink.eigen.plain_solve import filtered, two_precisions
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
@@ -45,7 +39,7 @@ _LEAST = 4  # times the vectors that are wanted: a graph of fewer nodes is for o
 def world() -> Ranks:
     """All ranks of this MPI job; starts MPI and PETSc. Raises InputError where they are not there.
 
-    PETSc must be told where it is (`PETSC_DIR`), if it is not where petsc4py was built for.
+    `PETSC_DIR` must name PETSc's folder, if it is not where petsc4py was built for.
     """
     try:
         from mpi4py import MPI
@@ -59,13 +53,13 @@ def world() -> Ranks:
 
     # PETSc's own communicator lives as long as anything made on it does: this one does for ever.
     PETSc.SF().create(comm=MPI.COMM_WORLD).incRef()
-    MPI.COMM_WORLD.Barrier()  # one that ends before another has begun would leave that at a loss
+    MPI.COMM_WORLD.Barrier()  # one must not end before all have begun
     return Ranks(MPI.COMM_WORLD)
 
 
 @dataclass(frozen=True, eq=False)
 class RankWork(RowWork):
-    """A fit on ranks: the rows that are here, who hears of its stages, what graph it is."""
+    """A fit on ranks: the rows that are here, its recorder, and how the graph was made."""
 
     rows: RankGraph
     recorder: Recorder = field(default_factory=Recorder)
@@ -85,7 +79,7 @@ class RankWork(RowWork):
     ) -> RankWork:
         """Read and deal out the rows of W (n, n); `read(first, end)` gives some. InputError.
 
-        `info` tells how the graph was made, if anybody knows.
+        `info` is how the graph was made, if known.
         """
         recorder = Recorder(observer)
         with recorder.stage("reading rows"):
@@ -102,7 +96,7 @@ class RankWork(RowWork):
 
     @property
     def ranks(self) -> Ranks:
-        """Who works on it."""
+        """All processes."""
         return self.rows.ranks
 
     @property
@@ -131,10 +125,10 @@ class RankWork(RowWork):
     def grids(self) -> Hierarchy:
         laplacian = self.laplacian
         with self.recorder.stage("multigrid set-up"):
-            found = divided_hierarchy(laplacian)
-        if found is None:
+            result = divided_hierarchy(laplacian)
+        if result is None:
             raise InputError("graph: no coarser grid can be made of it; leave out --ranks")
-        return found
+        return result
 
     def grounded(self, ground: Array, kept: Array) -> RankLaplacian:
         return self.laplacian.grounded(ground, kept)
@@ -142,8 +136,8 @@ class RankWork(RowWork):
     def with_cycle(self, laplacian: RankLaplacian) -> tuple[RankLaplacian, Preconditioner | None]:
         """The Laplacian, and its multigrid cycle unless no grid is coarser."""
         with self.recorder.stage("multigrid set-up"):
-            found = divided_hierarchy(laplacian)
-        return laplacian, None if found is None else found.cycle()
+            result = divided_hierarchy(laplacian)
+        return laplacian, None if result is None else result.cycle()
 
     def to_working_order(self, values: Array) -> Array:
         return np.array(values[self.rows.nodes[self.space.first : self.space.end]])
@@ -184,16 +178,7 @@ class RankWork(RowWork):
         weights, counts, sizes = space.sums(*groups)
         return weights, counts, sizes[:, 0]
 
-    def smallest_pairs(
-        self,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-    ) -> EigenResult:
+    def _pairs(self, k: int, tau: float, **how: Any) -> EigenResult:
         laplacian = self.regularized(tau)
         room = laplacian.size - laplacian.null.n_components
         if room < _LEAST * (k + n_guard_vectors(k)):
@@ -201,18 +186,15 @@ class RankWork(RowWork):
                 f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
                 "ranks; leave out --ranks"
             )
-        tol = asked_tolerance(tol, laplacian.size, tau)
-        key = PairsKey(False, "chebyshev" if tau else "lobpcg", tol, max_iter, seed, None, k)
-        if k == 0:
-            return no_pairs(laplacian, tol)
-        grids, deadline = None if tau else self.grids, self.recorder.deadline
-        with self.recorder.stage("eigenvectors") as advance:
-            if grids is None:
-                found = filtered(laplacian, key, advance, deadline)
-            else:
-                found = two_precisions(laplacian, grids, key, advance, deadline)
-        tell_end(self.recorder, found.convergence)
-        return found
+        return super()._pairs(k, tau, **how)
+
+    def _iterated(
+        self, grids: Hierarchy | None, key: PairsKey, tau: float, advance: Callable[[float], None]
+    ) -> EigenResult:
+        laplacian, deadline = self.regularized(tau), self.recorder.deadline
+        if grids is None:
+            return filtered(laplacian, key, advance, deadline)
+        return two_precisions(laplacian, grids, key, advance, deadline)
 
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
@@ -235,16 +217,16 @@ class RankWork(RowWork):
         own = self.positions(made.rows.nodes[space.first : space.end])  # rising
         counts = np.diff(np.searchsorted(own, self.space.division.bounds))
         nodes, rows = self.ranks.sent(own, counts), self.ranks.sent(np.ascontiguousarray(X), counts)
-        found = np.full((self.space.held, *X.shape[1:]), fill, dtype=X.dtype)
-        found[nodes - self.space.first] = rows
-        return found
+        result = np.full((self.space.held, *X.shape[1:]), fill, dtype=X.dtype)
+        result[nodes - self.space.first] = rows
+        return result
 
     @cached_property
     def _positions(self) -> NDArray[np.int32]:
         """Working number of every node of the graph, (n,); -1 for isolated nodes."""
-        found = np.full(self.n_nodes, -1, dtype=np.int32)
-        found[self.rows.nodes] = np.arange(self.rows.nodes.size, dtype=np.int32)
-        return found
+        result = np.full(self.n_nodes, -1, dtype=np.int32)
+        result[self.rows.nodes] = np.arange(self.rows.nodes.size, dtype=np.int32)
+        return result
 
     def positions(self, nodes: Ints) -> NDArray[np.int64]:
         return self.places(nodes)
@@ -256,23 +238,22 @@ class RankWork(RowWork):
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
-        found = np.full(self.n_nodes, -1, dtype=np.int64)
-        found[self.rows.nodes] = self.ranks.joined(np.ascontiguousarray(clusters))
-        return found
+        result = np.full(self.n_nodes, -1, dtype=np.int64)
+        result[self.rows.nodes] = self.ranks.joined(np.ascontiguousarray(clusters))
+        return result
 
     def peaks(self) -> list[int]:
         """Largest resident size of every rank so far, in bytes."""
-        found: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
-        return found
+        result: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
+        return result
 
-    def from_working_order(self, own: Array, fill: Any = 0) -> Array | None:
-        """Own rows of all ranks in the graph's order, on rank 0; `fill` for isolated nodes."""
+    def from_working_order(self, own: Array) -> Array | None:
         every = self.ranks.gathered(own)
         if every is None:
             return None
-        found = np.full((self.rows.n_nodes, *own.shape[1:]), fill, dtype=own.dtype)
-        found[self.rows.nodes] = every
-        return found
+        result = np.zeros((self.rows.n_nodes, *own.shape[1:]), dtype=own.dtype)
+        result[self.rows.nodes] = every
+        return result
 
 
 def _divided(X: Array, root: Array) -> Array:

@@ -126,7 +126,7 @@ def rayleigh_ritz(
     column whose vᵀMv is rounding beside the others', at its length, is null in M and left out.
     One reduction.
     """
-    cut = LIMITS[np.dtype(_dtype(V))].basis
+    cut = LIMITS[np.dtype((V[0] if isinstance(V, list) else V).dtype)].basis
     if MV is None:
         H, G = space.sums(Gram(V, AV), Gram(V, V))
         floor: Any = _NOTHING
@@ -140,6 +140,18 @@ def rayleigh_ritz(
     return sign * theta, C
 
 
+def promising(
+    space: Space, parts: list[Block], A: Map, M: Map, count: int, *, largest: bool = False
+) -> Block:
+    """The `count` best Ritz vectors of Ax = θMx in the span of `parts`, which are changed."""
+    for X in parts:
+        space.blend(X, 1.0 / np.maximum(space.norms(X), _NOTHING))
+    images = [A(X) for X in parts], [M(X) for X in parts]
+    _, C = rayleigh_ritz(space, parts, *images, count=count, largest=largest)
+    del images
+    return space.combine(parts, C)
+
+
 def orthonormal(space: Space, X: Block, M: Map | None = None) -> Block:
     """M-orthonormal basis of the span of X by two sweeps; dependent columns dropped."""
     limits = LIMITS[np.dtype(X.dtype)]
@@ -147,7 +159,3 @@ def orthonormal(space: Space, X: Block, M: Map | None = None) -> Block:
         if X.shape[1]:
             X = space.combine(X, whitening(space.gram(X, X if M is None else M(X)), cut))
     return X
-
-
-def _dtype(V: Block | list[Block]) -> Any:
-    return V[0].dtype if isinstance(V, list) else V.dtype

@@ -54,8 +54,8 @@ class SmoothBasis:
     @property
     def space(self) -> Space:
         """Where the vectors live."""
-        found: Space = self.laplacian.space
-        return found
+        result: Space = self.laplacian.space
+        return result
 
     @cached_property
     def vectors(self) -> Block:
@@ -67,8 +67,8 @@ class SmoothBasis:
 
     def rows(self, nodes: NDArray[np.int64]) -> Small:
         """U on a few nodes, (len(nodes), 1 + p)."""
-        found: Small = self.space.take(self.whole, nodes)[:, : 1 + self.p]
-        return found
+        result: Small = self.space.take(self.whole, nodes)[:, : 1 + self.p]
+        return result
 
     def combine(self, C: Small) -> Block:
         """UC, (m, b), for coefficients C (1 + p, b)."""
@@ -113,7 +113,7 @@ class ProjectedLaplacian:
 
     @cached_property
     def space(self) -> Space:
-        """Coefficients are at home."""
+        """Coefficients are in memory."""
         return LocalSpace(self.size)
 
     @cached_property
@@ -199,7 +199,7 @@ def _component_frame(null: NullSpace, z: Block) -> Small:
 # of the graph as it is, so that all that is solved inside a smooth basis is solved in this one.
 
 
-def carried_basis(plain: Laplacian, regular: Laplacian, found: EigenResult) -> SmoothBasis:
+def carried_basis(plain: Laplacian, regular: Laplacian, result: EigenResult) -> SmoothBasis:
     """Basis of the span of z = D^½1/√vol and D^½T^-½V, V (m, p) the smoothest vectors of L̄_τ.
 
     V lives where u = T^-½v is a function on the nodes; D^½u is the same function where L̄ lives.
@@ -207,15 +207,19 @@ def carried_basis(plain: Laplacian, regular: Laplacian, found: EigenResult) -> S
     Cost: a product with L̄ and some products of blocks (m, p). Memory: 3 blocks beside V.
     """
     space, root = plain.space, plain.root_degree
+
+    def ratio(r: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.divide(r, other, out=np.zeros_like(r), where=other > 0)
+
     z = space.column(space.rowwise(lambda r: r / np.sqrt(plain.volume), root))
-    U = space.scaled(found.vectors, space.rowwise(_ratio, root, regular.root_degree))
+    U = space.scaled(result.vectors, space.rowwise(ratio, root, regular.root_degree))
     for _ in range(2):
         U = orthonormal(space, U)
         space.subtract(U, z, space.gram(z, U))
     U = orthonormal(space, U)
     values, C = rayleigh_ritz(space, U, plain.apply(U))
     faint = int((values <= ROUNDING).sum())
-    residuals = found.convergence.residuals[: values.size]
+    residuals = result.convergence.residuals[: values.size]
     return SmoothBasis(
         plain,
         space.stack([space.copy(z, U.dtype), space.combine(U, C)]),
@@ -223,7 +227,3 @@ def carried_basis(plain: Laplacian, regular: Laplacian, found: EigenResult) -> S
         residuals,
         faint,
     )
-
-
-def _ratio(root: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(root, other, out=np.zeros_like(root), where=other > 0)

@@ -152,7 +152,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     try:
         with work.recorder.stage("eigenvectors") as advance:
             found = plain_solve(laplacian, grids, key, advance, deadline)
-    except OutOfTimeError:  # what coarse grids tell is better than nothing
+    except OutOfTimeError:  # the start from coarse grids is better than nothing
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
             found = plain_solve(laplacian, grids, key, advance, deadline)
@@ -189,22 +189,22 @@ def smoothest(
     count = min(p, laplacian.size - laplacian.null.n_components)
     sharpness = BASIS_TOL if tol is None else tol
     solver = _spanning(work, count, solver, sharpness)
-    asked = (work.single, solver, sharpness, BASIS_STEPS, seed, work.memory, count)
+    spec = (work.single, solver, sharpness, BASIS_STEPS, seed, work.memory, count)
     limit = work.recorder.deadline.limit
     if laplacian.ground is not None:
         plain = laplacian_of(work.regularized(0.0))
         steps = {"max_iter": BASIS_STEPS, "seed": seed}
         found = smallest_pairs(work, count, solver=solver, tol=sharpness, **steps)
         return work.remember(
-            CarriedKey(*asked, limit=limit), lambda: carried_basis(plain, laplacian, found)
+            CarriedKey(*spec, limit=limit), lambda: carried_basis(plain, laplacian, found)
         )
 
     def made() -> SmoothBasis:
-        key = PairsKey(*asked, limit=limit)
+        key = PairsKey(*spec, limit=limit)
         found = work.store("eigenvectors", key, lambda: _compute(work, key))
         return smooth_basis(laplacian, found.values, found.vectors, found.convergence.residuals)
 
-    return work.remember(BasisKey(*asked, limit=limit), made)
+    return work.remember(BasisKey(*spec, limit=limit), made)
 
 
 def _spanning(work: Workspace, p: int, solver: str, tol: float) -> str:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from mustlink.context.workspace import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
-from mustlink.core.result import EigenResult
-from mustlink.eigen.nested_iteration import Grids
-from mustlink.eigen.plain_solve import DENSE_BELOW
+from mustlink.core.result import Convergence, EigenResult
+from mustlink.eigen.plain_solve import DENSE_BELOW, asked_tolerance, no_pairs, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.structure import GraphLook
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.space import Block, Small, Space, Vector
 from mustlink.space.verbs import Ints
@@ -26,7 +26,7 @@ MEMORY, DISK, RANKS = "memory", "disk", "ranks"
 
 
 class Work(Protocol):
-    """A graph at home in memory, on disk or on ranks, and one fit's view of it.
+    """A graph in memory, on disk or on ranks, and one fit's view of it.
 
     Each thing is made once. Blocks are in working order, which is the home's own: on disk that of
     the graph, isolated nodes being rows of zeros, in memory and on ranks one of the nodes with an
@@ -45,7 +45,7 @@ class Work(Protocol):
 
     @property
     def recorder(self) -> Recorder:
-        """Who hears of stages, and keeps the budget."""
+        """Records stages and holds the budget."""
 
     @property
     def n_nodes(self) -> int:
@@ -68,7 +68,7 @@ class Work(Protocol):
         """L̄."""
 
     @property
-    def grids(self) -> Grids | None:
+    def grids(self) -> Hierarchy | None:
         """Multigrid of L̄, None where grids would hardly be smaller; InputError where it must be."""
 
     def grounded(self, ground: Vector, kept: Vector) -> Laplacian:
@@ -138,8 +138,8 @@ class Work(Protocol):
     def map_rows(self, f: Callable[[Any, int], Any], depends: Any = None) -> Any:
         """The home of the graph whose rows are f(W, first) of rows W (r, m) of this from `first`.
 
-        Working numbers, CSR in double precision, columns rising; W is f's own. `depends` tells all
-        that f follows from, for who keeps results.
+        Working numbers, CSR in double precision, columns rising; W is f's own. `depends` is all
+        that f follows from, for the cache of results.
         """
 
     def from_mapped(self, made: Any, X: Block, fill: float = 0) -> Block:
@@ -165,11 +165,45 @@ class Work(Protocol):
 
 
 class RowWork:
-    """What graphs on disk and on ranks have in common: a home whose rows are not all at hand."""
+    """What graphs on disk and on ranks have in common: the steps of a fit, but for the iteration.
+
+    `_iterated(grids, key, tau, advance)` computes the pairs of the key with `grids`, or without.
+    """
+
+    single: ClassVar[bool] = False  # whether vectors are in single precision
 
     @property
     def is_small(self: Any) -> bool:
         return bool(self.look.n_linked <= DENSE_BELOW)
+
+    def smallest_pairs(
+        self: Any,
+        k: int,
+        *,
+        tol: float | None = None,
+        max_iter: int = 200,
+        seed: int = 0,
+        tau: float = 0.0,
+        solver: str = "auto",
+    ) -> EigenResult:
+        how = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
+        types = EigenResult, Convergence
+        return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
+
+    def _pairs(
+        self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int
+    ) -> EigenResult:
+        laplacian = self.laplacian
+        tol = asked_tolerance(tol, laplacian.size, tau, single=self.single)
+        if k == 0:
+            return no_pairs(laplacian, tol)
+        grids = None if tau else self.grids
+        solver = "chebyshev" if grids is None else "lobpcg"
+        key = PairsKey(False, solver, tol, max_iter, seed, None, k)
+        with self.recorder.stage("eigenvectors") as advance:
+            result: EigenResult = self._iterated(grids, key, tau, advance)
+        tell_end(self.recorder, result.convergence)
+        return result
 
     def smoothest(
         self: Any,
@@ -184,28 +218,28 @@ class RowWork:
         laplacian, recorder = self.regularized(tau), self.recorder
         count = min(p, self.look.n_linked - laplacian.null.n_components)
         tol = BASIS_TOL if tol is None else tol
-        asked = (None, "rows", tol, BASIS_STEPS, seed, None, count)
+        spec = (None, "rows", tol, BASIS_STEPS, seed, None, count)
         limit = recorder.deadline.limit
 
         def pairs() -> EigenResult:
             return self.smallest_pairs(count, tol=tol, max_iter=BASIS_STEPS, seed=seed, tau=tau)
 
         def plain() -> SmoothBasis:
-            found = pairs()
-            had = found.convergence.residuals
-            return smooth_basis(laplacian, found.values, found.vectors, had)
+            result = pairs()
+            had = result.convergence.residuals
+            return smooth_basis(laplacian, result.values, result.vectors, had)
 
         if not tau:
             self.derived.drop(RegularizedKey)  # its vectors are as many as those to come
-            return remember(self.derived, recorder, BasisKey(*asked, limit=limit), plain)
+            return remember(self.derived, recorder, BasisKey(*spec, limit=limit), plain)
         derived = of_regularized(self.derived, tau)
 
         def carried() -> SmoothBasis:
-            found = remember(derived, recorder, PairsKey(*asked, limit=limit), pairs)
-            vectors: Any = found.vectors
-            if found.values.size > count:
+            result = remember(derived, recorder, PairsKey(*spec, limit=limit), pairs)
+            vectors: Any = result.vectors
+            if result.values.size > count:
                 vectors = laplacian.space.columns(vectors, slice(0, count))
-            few = replace(found, values=found.values[:count], vectors=vectors)
+            few = replace(result, values=result.values[:count], vectors=vectors)
             return carried_basis(self.laplacian, laplacian, few)
 
-        return remember(derived, recorder, CarriedKey(*asked, limit=limit), carried)
+        return remember(derived, recorder, CarriedKey(*spec, limit=limit), carried)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,6 @@ from mustlink.space import Block, LocalSpace, Space
 
 Map = Callable[[Block], Block]
 Advance = Callable[[float], None]
-# B (m, c), who hears which part is done, and when it shall be -> X (m, c) and how it was found
-Solve = Callable[[Block, Advance, Deadline], tuple[Block, Convergence]]
 WINDOW, FACTOR = 200, 0.9  # see `Stagnation`; pauses of up to 118 steps were measured
 LEAST = 5  # steps that are taken whatever the time: none is no answer
 _GROWN = 1.1  # times the least residual from which the steps up to that are worth repeating
@@ -41,7 +38,7 @@ def block_cg(
 
     Every column has its own step lengths; finished columns leave the block. `project` maps onto
     the range of a singular A and is applied to B and to every preconditioned residual. `on_step`
-    hears the largest residual so far reached after every step, which never grows; `space` is where
+    gets the largest residual so far reached after every step, which never grows; `space` is where
     B lives, if not in an array.
 
     A column whose residual has not fallen by a tenth for 200 steps leaves as stagnated, one along
@@ -141,38 +138,8 @@ class _Run:
         return ended
 
 
-# --- Many right-hand sides some at a time: the iteration's own blocks stay narrow
-
-
 def silent(_: float) -> None:
-    """Nobody hears."""
-
-
-def by_columns(
-    solve: Solve,
-    B: Block,
-    advance: Advance,
-    deadline: Deadline = NEVER,
-    together: int = TOGETHER,
-) -> tuple[Block, Convergence]:
-    """X (m, b) with `solve` of at most `together` columns of B (m, b) at a time.
-
-    For solvers whose columns do not disturb each other: X is the same for every number. `advance`
-    hears the part of all columns that is done; every column has its share of the time.
-    """
-    width = B.shape[1]
-    if width <= together:
-        return solve(B, advance, deadline)
-    X, found = np.empty_like(B), []
-    for first in range(0, width, together):
-        last = min(first + together, width)
-        on_part = partial(_report, advance, first / width, (last - first) / width)
-        until = deadline.share((last - first) / (width - first))
-        X[:, first:last], one = solve(np.ascontiguousarray(B[:, first:last]), on_part, until)
-        found.append(one)
-    worst = max(found, key=lambda one: (not one.converged.all(), one.iterations))
-    residuals = np.concatenate([one.residuals for one in found])
-    return X, replace(worst, residuals=residuals)
+    """An `advance` that reports nothing."""
 
 
 def cg_by_columns(
@@ -187,25 +154,36 @@ def cg_by_columns(
     precondition: Preconditioner | None = None,
     project: Map | None = None,
 ) -> tuple[Block, Convergence]:
-    """`block_cg` of at most `together` columns at a time; see `by_columns`."""
+    """`block_cg` of at most `together` columns of B (m, b) at a time: its blocks stay narrow.
 
-    def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
+    Columns do not disturb each other: X is the same for every number. `advance` gets the part of
+    all columns that is done; every column has its share of the time.
+    """
+    width = B.shape[1]
+
+    def part(first: int, last: int) -> tuple[Block, Convergence]:
+        share = (last - first) / max(width, 1)
         return block_cg(
             A,
-            C,
+            np.ascontiguousarray(B[:, first:last]),
             tol=tol,
             max_iter=max_iter,
             precondition=precondition,
             project=project,
-            on_step=lambda worst: advance(done(worst, tol)),
-            deadline=until,
+            on_step=lambda worst: advance(first / max(width, 1) + share * done(worst, tol)),
+            deadline=deadline.share((last - first) / max(width - first, 1)),
         )
 
-    return by_columns(part, B, advance, deadline, together)
-
-
-def _report(advance: Advance, before: float, share: float, done: float) -> None:
-    advance(before + share * done)
+    if width <= together:
+        return part(0, width)
+    X, result = np.empty(B.shape), []
+    for first in range(0, width, together):
+        last = min(first + together, width)
+        X[:, first:last], one = part(first, last)
+        result.append(one)
+    worst = max(result, key=lambda one: (not one.converged.all(), one.iterations))
+    residuals = np.concatenate([one.residuals for one in result])
+    return X, replace(worst, residuals=residuals)
 
 
 def done(residual: float, tol: float, first: float = 1.0) -> float:
@@ -215,13 +193,13 @@ def done(residual: float, tol: float, first: float = 1.0) -> float:
 
 
 def towards(tol: float, advance: Advance) -> Callable[[float], None]:
-    """A listener to residuals, which tells the share of the way from the first of them to `tol`."""
+    """A function of residuals that reports the share of the way from the first of them to `tol`."""
     first: float | None = None
 
-    def hear(residual: float) -> None:
+    def on_step(residual: float) -> None:
         nonlocal first
         first = residual if first is None else first
         if first > tol:
             advance(done(residual, tol, first))
 
-    return hear
+    return on_step

@@ -1,42 +1,40 @@
-"""Solves with a Laplacian, of weights of any range: the cheap preconditioner first, then the sure.
+"""Solves with a Laplacian, and approximate inverses of it.
 
 Up to two thousand nodes LAPACK has a factor as soon as grids are made, and none of the kernels is
 needed that grids take: compiling these was half of the time a first fit took.
 
-How well a preconditioner contracts is seen in what it does to the very right-hand sides that are
-to be solved. One that has not done it in 60 steps, where 10 to 20 are usual, is given up for
-approximate elimination. With weights of a wide range a small residual means little: a part that
-hangs on by 10⁻⁹ makes an error 10⁹ times as large as its residual. What is asked for then is
-that the correction still missing, as the elimination estimates it, is below the tolerance.
+With weights of a wide range a small residual means little: a part that hangs on by 10⁻⁹ makes an
+error 10⁹ times as large as its residual, and multigrid with aggregates and single precision no
+longer contracts. A preconditioner that has not done its work in 60 steps, where 10 to 20 are usual,
+is given up for exact elimination, where the graph is small enough for that.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
 
-from mustlink.context.method_cost import ELIMINATED, TOGETHER, factor_bytes
+from mustlink.context.method_cost import ELIMINATED, TOGETHER
 from mustlink.core import dense_algebra
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.process_memory import Budget
 from mustlink.core.result import Convergence
 from mustlink.core.stopping import STAGNATED
 from mustlink.errors import NumericalError, OutOfMemoryError
-from mustlink.linear.approximate_cholesky import EXACT, by_elimination
-from mustlink.linear.cg import Advance, Map, by_columns, cg_by_columns, silent
+from mustlink.kernels.elimination import eliminate
+from mustlink.linear.cg import Advance, Map, cg_by_columns, silent
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, polynomial
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.space import LocalSpace
 
-_PATIENCE = 60  # steps of conjugate gradients until the preconditioner is changed
+_PATIENCE = 60  # steps of conjugate gradients until the preconditioner is given up
 _COLUMNS = 16  # of rough solves at a time: five blocks of that many columns are in memory
 _ILL = 1e-7  # reciprocal condition number from which the seventh digit may be lost
 _ENOUGH = 1e-6  # relative residual at which rough solves end early
@@ -50,10 +48,6 @@ _ROUGH = 1e-4  # residual from which on classes that are close might change
 
 
 Inverse = Callable[[Block], Block]
-
-
-class _GivenUpError(Exception):
-    """The preconditioner does not contract."""
 
 
 def solve_laplacian(
@@ -71,38 +65,52 @@ def solve_laplacian(
 ) -> tuple[Block, Convergence]:
     """Solve (I − S)X = B, (m, b), by conjugate gradients; `project` onto the range if singular.
 
-    ‖b − Ax‖ <= tol·‖b‖ with the preconditioner given; where it takes too many steps for a column,
-    max|Δf| <= tol·max|f|, f = D^-½x, for all with that of approximate elimination. `together`
-    columns at most are computed at a time, and X is the same whatever their number. Raises
-    NumericalError where the answer is beyond doubles. Elimination that the budget does not allow
-    is left out.
+    ‖b − Ax‖ <= tol·‖b‖. Where a column takes too many steps, all are solved by `by_elimination`,
+    if there are at most 4,000 nodes and the budget allows it. `together` columns at most are
+    computed at a time, and X is the same whatever their number. Raises NumericalError where the
+    answer is beyond doubles.
     """
-    # Without one the system is well conditioned: many steps are as they should be.
-    patience = max_iter if precondition is None else min(max_iter, _PATIENCE)
-
+    few = laplacian.size <= ELIMINATED
+    # Without a preconditioner the system is well conditioned: many steps are as they should be.
+    patience = min(max_iter, _PATIENCE) if few and precondition is not None else max_iter
     how: Any = {"tol": tol, "precondition": precondition, "project": project}
-    solve: Any = partial(cg_by_columns, laplacian.apply, **how)
+    how |= {"advance": advance, "deadline": deadline, "together": together}
+    with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
+        X, result = cg_by_columns(laplacian.apply, B, max_iter=patience, **how)
+    spent = max_iter <= patience and result.reason != STAGNATED
+    done = result.converged.all() or spent or deadline.is_over
+    if few and not (done and np.isfinite(X).all()):
+        with suppress(OutOfMemoryError):
+            if budget is not None:
+                budget.ask(8 * laplacian.size**2, "exact elimination")
+            X = by_elimination(laplacian, B, project)
+            return X, Convergence("elimination", "direct", 0, np.zeros(B.shape[1]), tol)
+        if patience < max_iter:
+            X, result = cg_by_columns(laplacian.apply, B, max_iter=max_iter, **how)
+    return _finite(X), result
 
-    def patiently(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
-        with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
-            X, found = solve(C, max_iter=patience, advance=advance, deadline=until)
-        spent = max_iter <= patience and found.reason != STAGNATED
-        if np.isfinite(X).all() and (found.converged.all() or spent or until.is_over):
-            return X, found
-        raise _GivenUpError
 
-    with contextlib.suppress(_GivenUpError):
-        return by_columns(patiently, B, advance, deadline, together)
-    try:
-        if budget is not None:
-            width = min(B.shape[1], ELIMINATED)
-            needed = factor_bytes(laplacian.size, laplacian.n_entries, width)
-            budget.ask(needed, "approximate elimination")
-    except OutOfMemoryError:
-        more: Any = {"advance": advance, "deadline": deadline, "together": together}
-        return solve(B, max_iter=max_iter, **more)
-    return by_elimination(
-        laplacian, B, tol=tol, max_iter=max_iter, project=project, deadline=deadline
+def by_elimination(laplacian: GroundedLaplacian, B: Block, project: Map | None = None) -> Block:
+    """X with (I − S)X = B, (m, b), exact for weights of any range; `project` if singular.
+
+    Cost: m³/3 operations, m² numbers. Raises NumericalError where X is beyond doubles.
+    """
+    root = laplacian.root_degree[:, None]
+    W = laplacian.edges.astype(np.float64).toarray()
+    W *= root
+    W *= root.T
+    project = project or (lambda V: V)
+    F = np.ascontiguousarray(root * project(B), dtype=np.float64)
+    eliminate(W, laplacian.grounding.copy(), F)
+    return _finite(project(root * F))
+
+
+def _finite(X: Block) -> Block:
+    if np.isfinite(X).all():
+        return X
+    raise NumericalError(
+        "graph: the answer of a linear system is beyond doubles; its weights differ too "
+        "much, so raise the smallest or leave out nodes that hardly hang on"
     )
 
 
@@ -117,7 +125,7 @@ class DirectInverse:
     """
 
     def __init__(self, laplacian: GroundedLaplacian) -> None:
-        A = laplacian.single_edges.toarray(order="F")
+        A = laplacian.matrix.in_single.local.toarray(order="F")
         np.negative(A, out=A)
         A[np.diag_indices_from(A)] += np.float32(1.0 + _SHIFT)
         self.factor = dense_algebra.cholesky(A)
@@ -142,14 +150,14 @@ def usual_preconditioner(laplacian: GroundedLaplacian) -> Preconditioner:
 def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
     """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers.
 
-    By elimination of nodes where that is nearly singular.
+    By elimination of nodes where that is nearly singular; see `by_elimination`.
     """
     null = laplacian.null
     factored = dense_algebra.Definite(
         laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray(), lift=True
     )
     if factored.rcond < _ILL:
-        return lambda B: by_elimination(laplacian, B, tol=EXACT, project=null.project)[0]
+        return lambda B: by_elimination(laplacian, B, null.project)
     return lambda B: null.project(factored.solve(null.project(B)))
 
 
@@ -165,16 +173,8 @@ def rough_inverse(
 # --- with the smoothest vectors known: a polynomial does the rest
 #
 # Where clusters are clear, a few eigenvalues are 1000 times smaller than all others. Conjugate
-# gradients spend most of their steps on these, coarse grids tell them badly. With their vectors
+# gradients spend most of their steps on these, coarse grids resolve them badly. With their vectors
 # known the rest is well conditioned, and products in single precision are all that it needs.
-
-
-@dataclass(frozen=True, eq=False)
-class Smooth:
-    """Vectors Z (m, p), and from which eigenvalue on there are others."""
-
-    vectors: Block
-    low: float
 
 
 class DeflatedPolynomial:
@@ -232,6 +232,6 @@ def solve_deflated(
     given, left = space.norms(B, R)
     share = np.divide(left, given, out=np.zeros_like(left), where=given > 0)
     tight = min(1.0, tol / max(float(share.max(initial=0.0)), tol))
-    step, found = solve_laplacian(operator, R, tol=tight, precondition=inverse, **how)
+    step, result = solve_laplacian(operator, R, tol=tight, precondition=inverse, **how)
     X += step
-    return X, replace(found, residuals=found.residuals * share, tolerance=tol)
+    return X, replace(result, residuals=result.residuals * share, tolerance=tol)

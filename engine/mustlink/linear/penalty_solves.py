@@ -70,7 +70,9 @@ def local_solve(
     inner = laplacian.edges[rows][:, rows]
     eye = sp.identity(rows.size, format="csr")
     sparse = sp.csc_matrix(eye * a - inner * a + penalty.matrix * b)
-    F, core = penalty.factor, _dense(penalty.core) * b
+    F, core = penalty.factor, np.zeros((0, 0))
+    if F is not None:
+        core = sp.csr_matrix(penalty.core).toarray() * b
     sparse = sparse + eye * (_REGULAR * float(np.abs(sparse.diagonal()).max(initial=a)))
     if rows.size <= _DENSE:
         whole = sparse.toarray()
@@ -93,17 +95,10 @@ def _woodbury(matrix: sp.csc_matrix, F: sp.csr_matrix | None, K: Block) -> Map:
 
     def solve(B: Block) -> Block:
         Y = factored.solve(B)
-        found: Block = Y - solved @ dense_algebra.solve(small, K @ (columns.T @ Y))
-        return found
+        result: Block = Y - solved @ dense_algebra.solve(small, K @ (columns.T @ Y))
+        return result
 
     return solve
-
-
-def _dense(core: Any) -> Block:
-    if core is None:
-        return np.zeros((0, 0))
-    dense: Any = core.toarray() if hasattr(core, "toarray") else core
-    return np.asarray(dense, dtype=np.float64)
 
 
 # --- must-links inside the multigrid

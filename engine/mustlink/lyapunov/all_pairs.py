@@ -1,4 +1,4 @@
-"""F as something to be asked: how surely two nodes belong together, whoever they are."""
+"""F of all pairs on request: how surely two nodes belong together."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AllPairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InputError("F: give two rows, F[i, j], or F.row(i)")
         first, second = np.broadcast_arrays(*(self._nodes_of(side) for side in pair))
-        found = np.zeros(first.shape)
+        result = np.zeros(first.shape)
         known = (first >= 0) & (second >= 0)
         i, j = first[known], second[known]
         columns, column = np.unique(j, return_inverse=True)
@@ -60,11 +60,11 @@ class AllPairs:
             part = (column >= start) & (column < start + _COLUMNS)
             F = self._columns(columns[start : start + _COLUMNS])
             values[part] = F[i[part], column[part] - start]
-        found[known] = values
-        return float(found) if found.ndim == 0 else found
+        result[known] = values
+        return float(result) if result.ndim == 0 else result
 
     def row(self, i: int) -> Floats:
-        """F_i, (n,): what is said of row i and every other."""
+        """F_i, (n,): F of row i and every other."""
         at = self._nodes_of(as_integer(i, "row"))
         if at < 0:
             return np.zeros(self.nodes.size)
@@ -74,32 +74,29 @@ class AllPairs:
     def top(self, count: int = 10, kind: str = "both") -> tuple[Ints, Floats]:
         """The `count` pairs (c, 2) of largest |F| and their F (c,), largest first; i < j.
 
-        `kind` "must" takes F > 0 only, "cannot" F < 0. Equal rows that were merged are told by the
+        `kind` "must" takes F > 0 only, "cannot" F < 0. Of equal rows that were merged it names the
         first of them. Cost: all of F by columns up to 20,000 nodes, above it what is near the
         constraints; raises InputError there where mu is so small that nothing is.
         """
         count = as_integer(count, "count", 1)
         check_choice(kind, KINDS, "kind")
         signs = {"must": (1.0,), "cannot": (-1.0,), "both": (1.0, -1.0)}[kind]
-        ends, values = self._near(count, signs) if self._is_wide else self._looked(count, signs)
+        look = self._near if self.rows.size > _WHOLE else self._looked
+        ends, values = look(count, signs)
         pairs = np.sort(self.rows[ends], axis=1)
         order = np.lexsort((pairs[:, 1], pairs[:, 0], -np.abs(values)))[:count]
         return pairs[order], values[order]
 
-    @property
-    def _is_wide(self) -> bool:
-        return self.rows.size > _WHOLE
-
     def _nodes_of(self, rows: Any) -> Ints:
-        found = np.asarray(rows)
-        if found.dtype.kind not in "iu":
+        result = np.asarray(rows)
+        if result.dtype.kind not in "iu":
             raise InputError("F: rows are numbers from 0; give whole numbers, or arrays of them")
         n = self.nodes.size
-        if found.size and not (found.min() >= 0 and found.max() < n):
+        if result.size and not (result.min() >= 0 and result.max() < n):
             raise InputError(
-                f"F: there are rows 0 to {n - 1}; {found.min()} to {found.max()} given"
+                f"F: there are rows 0 to {n - 1}; {result.min()} to {result.max()} given"
             )
-        return np.asarray(self.nodes[found])
+        return np.asarray(self.nodes[result])
 
     def _columns(self, nodes: Ints) -> Floats:
         """Columns (m, b) of F."""
@@ -120,8 +117,8 @@ class AllPairs:
             i, j = np.unravel_index(best[size.flat[best] > 0], F.shape)
             ends = np.concatenate([ends, np.column_stack([i, nodes[j]])])
             values = np.concatenate([values, F[i, j]])
-            kept = np.argsort(-np.abs(values), kind="stable")[:count]
-            ends, values = ends[kept], values[kept]
+            best = np.argsort(-np.abs(values), kind="stable")[:count]
+            ends, values = ends[best], values[best]
         return ends, values
 
     def _near(self, count: int, signs: tuple[float, ...]) -> tuple[Ints, Floats]:
@@ -131,42 +128,42 @@ class AllPairs:
                 f"top: every one of {self.rows.size:,} nodes says something of every other; ask "
                 "F.row(i), or take a larger mu"
             )
-        found = []
+        result = []
         for sign in signs:
             turned = replace(self.field, C=sign * self.field.C)
             near = turned.strongest(none().pattern(self.rows.size), count)
-            found.append((near.first, near.second, sign * near.beliefs))
-        first, second, values = (np.concatenate(part) for part in zip(*found, strict=True))
+            result.append((near.first, near.second, sign * near.beliefs))
+        first, second, values = (np.concatenate(part) for part in zip(*result, strict=True))
         return np.column_stack([first, second]), values
 
 
 def all_pairs(
     problem: Problem, solver: str, tol: float, memory: int, nodes: Ints, rows: Ints
 ) -> AllPairs:
-    """F of a problem in memory, found as `solve_pairs` does, but kept whole; raises InputError."""
+    """F of a problem in memory, as `solve_pairs` computes it, but all of it; raises InputError."""
     laplacian: Any = problem.laplacian
-    asked = PropagationSpec(
+    spec = PropagationSpec(
         problem, MemoryRows(laplacian, memory, laplacian.weights), 0, tol, Recorder()
     )
-    field = _field(asked, choose(problem, solver), memory)
-    return AllPairs(asked.rows.of_copies(field), nodes, rows)
+    field = _field(spec, choose(problem, solver), memory)
+    return AllPairs(spec.rows.of_copies(field), nodes, rows)
 
 
 def _field(
-    asked: PropagationSpec, solver: str, memory: int
+    spec: PropagationSpec, solver: str, memory: int
 ) -> DenseField | LocalField | LowRankField:
-    problem = asked.problem
+    problem = spec.problem
     if problem.sources.count == 0:
         return LowRankField((), problem.size)
     if solver == "dense":
         return solve_dense(problem)
     if solver == "diffusion":
-        diffusion = Diffusion.prepare(problem, asked.sharp)
+        diffusion = Diffusion.prepare(problem, spec.sharp)
         _check_room(diffusion.bytes_per_source() * problem.sources.count, memory)
         return diffusion.spread(problem.sources)
     assert isinstance(problem, LyapunovProblem)
     terms: list[Any] = []
-    for batch in solve_batches(problem, tol=asked.krylov_tol(problem), memory=memory):
+    for batch in solve_batches(problem, tol=spec.krylov_tol(problem), memory=memory):
         terms += batch.field.terms
         _check_room(sum(Z.nbytes for Z, _ in terms), memory)
     return LowRankField(tuple(terms), problem.size)

@@ -94,10 +94,10 @@ class Diffusion:
             self.problem.sources.largest,
         )
 
-    def bytes_per_source(self, sample: int = 32) -> float:
+    def bytes_per_source(self) -> float:
         """About what a source costs `spread` and the evaluation of F, from an even sample."""
         Y = self.problem.sources
-        chosen = np.unique(np.linspace(0, Y.count - 1, min(sample, Y.count)).astype(np.int64))
+        chosen = np.unique(np.linspace(0, Y.count - 1, min(32, Y.count)).astype(np.int64))
         few = Sources(sp.csc_matrix(Y.B[:, chosen]), sp.csr_matrix((chosen.size, chosen.size)))
         reached = sum(p[1].size for p in self._columns(few, silent))
         entry = 3 * self.filter.weights.size * np.dtype(self.dtype).itemsize + 24
@@ -158,7 +158,12 @@ def _influence(problem: Problem, sought: Filter, places: Ints | None) -> Floats:
     v = space.peaks(space.combine(powers, sought.coefficients[: steps + 1]))
     rest = sought.tails[0] - sought.coefficients[: steps + 1].sum(axis=0)
     largest = float(space.peaks(space.column(root))[0])
-    return np.asarray(v + rest * space.peaks(space.rowwise(_by_root, powers[-1], root)) * largest)
+    per_root = space.rowwise(_per_root, powers[-1], root)
+    return np.asarray(v + rest * space.peaks(per_root) * largest)
+
+
+def _per_root(x: Any, root: Floats) -> Any:
+    return np.divide(x, root[:, None], out=np.zeros(x.shape), where=root[:, None] > 0)
 
 
 def sizes_of(Y: Sources, root: Floats) -> Floats:
@@ -167,14 +172,10 @@ def sizes_of(Y: Sources, root: Floats) -> Floats:
     return np.asarray(sp.csc_matrix(inverse @ abs(Y.B)).max(axis=0).todense()).ravel()
 
 
-def _by_root(x: Any, root: Floats) -> Any:
-    return np.divide(x, root[:, None], out=np.zeros(x.shape), where=root[:, None] > 0)
-
-
 def starts_of(parts: list[Sources], root: Floats) -> Floats:
     """Σ_a |b_a|/s_a over the sources of every part, (t, p); `root` (t,) is D^½ at their rows."""
-    found = [np.asarray(abs(Y.B) @ (1.0 / np.maximum(sizes_of(Y, root), 1e-300))) for Y in parts]
-    return np.column_stack(found)
+    result = [np.asarray(abs(Y.B) @ (1.0 / np.maximum(sizes_of(Y, root), 1e-300))) for Y in parts]
+    return np.column_stack(result)
 
 
 def reached(diffusion: Diffusion, places: Ints, starts: Floats) -> Block:
@@ -189,26 +190,14 @@ def reached(diffusion: Diffusion, places: Ints, starts: Floats) -> Block:
     space, root = laplacian.space, laplacian.root_degree
     x = space.zeros(starts.shape[1], laplacian.dtype)
     space.add_rows(x, places, starts.astype(x.dtype))
-    seen = space.rowwise(_there, x)
-    for threshold in diffusion.plan.thresholds[1:]:
-        x = laplacian.recurrence(x, [(1.0, 0.0, 0.0)])
-        x = space.rowwise(_above(float(threshold) * _SLACK), x, root)
+    seen = space.rowwise(lambda x: (x > 0).astype(np.float32), x)
+    for threshold in diffusion.plan.thresholds[1:] * _SLACK:
+
+        def above(x: Any, r: Floats, least: float = float(threshold)) -> Any:
+            return np.where(x >= least * r[:, None], x, 0.0).astype(x.dtype)
+
+        x = space.rowwise(above, laplacian.recurrence(x, [(1.0, 0.0, 0.0)]), root)
         if not space.peaks(x).any():
             break
-        seen = space.rowwise(_either, seen, x)
+        seen = space.rowwise(lambda old, x: np.where(x > 0, np.float32(1.0), old), seen, x)
     return seen
-
-
-def _there(x: Any) -> Any:
-    return (x > 0).astype(np.float32)
-
-
-def _either(seen: Any, x: Any) -> Any:
-    return np.where(x > 0, np.float32(1.0), seen)
-
-
-def _above(threshold: float) -> Any:
-    def cut(x: Any, root: Floats) -> Any:
-        return np.where(x >= threshold * root[:, None], x, 0.0).astype(x.dtype)
-
-    return cut

@@ -45,14 +45,11 @@ class LyapunovProblem:
         """φ with F = Σ φ(λ_i, λ_j) q_iq_iᵀYq_jq_jᵀ for the pairs (λ, q) of L̄."""
         return 2.0 * self.mu / (a + b + 2.0 * self.mu)
 
-    def rhs(self, X: Block) -> Block:
-        """2μYX for a block (m, b)."""
-        return 2.0 * self.mu * self.sources.dot(X)
-
     def defect(self, F: Field, X: Block) -> Block:
         """(MF + FM − 2μY)X for a block (m, b)."""
         both = F.dot(np.hstack([X, self.apply(X)]))
-        return self.apply(both[:, : X.shape[1]]) + both[:, X.shape[1] :] - self.rhs(X)
+        left = self.apply(both[:, : X.shape[1]]) + both[:, X.shape[1] :]
+        return left - self.weight * self.sources.dot(X)
 
 
 @dataclass(frozen=True, eq=False)

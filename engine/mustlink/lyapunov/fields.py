@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -79,11 +79,6 @@ class LowRankField:
 
     terms: tuple[Term, ...]
     size: int
-
-    @property
-    def rank(self) -> int:
-        """Number of columns in all; the rank of F is at most this."""
-        return sum(theta.size for _, theta in self.terms)
 
     def dot(self, X: Block) -> Block:
         """FX for a block (m, b). Cost 4mkb."""
@@ -278,7 +273,7 @@ def none() -> NewEdges:
 
 
 def once(rows: Ints, columns: Ints, beliefs: NDArray[np.float64], m: int) -> NewEdges:
-    """Every pair once, whichever of its ends asked for it; F is the one found from the lower."""
+    """Every pair once, whichever of its ends named it; F is that of the lower end."""
     low, high = np.minimum(rows, columns), np.maximum(rows, columns)
     pair = low.astype(np.int64) * m + high
     order = np.argsort(2 * pair + (rows != low), kind="stable")  # the row of the lower end first
@@ -308,11 +303,6 @@ def best_of_pairs(pairs: NewEdges, count: int, floor: float) -> NewEdges:
     return NewEdges(nodes[chosen.first], nodes[chosen.second], chosen.beliefs)
 
 
-def joined(first: Edges, second: Edges) -> Edges:
-    """Where any of two patterns has an entry."""
-    return Edges.of_matrix(sp.csr_matrix(first.ones() + second.ones()))
-
-
 def spans_of(count: int, work: NDArray[Any], pieces: int = PIECES) -> list[Span]:
     """Consecutive ranges of 0 … count−1 with about equal shares of `work` (count+1,), cumulated."""
     if count == 0:
@@ -329,24 +319,9 @@ def each_of(
     advance: Advance = silent,
 ) -> list[Any]:
     """The results of all spans, in order, in as many threads as the fit may use."""
-    with ThreadPoolExecutor(workers()) as pool:
+    with ThreadPoolExecutor(workers()) as pool:  # on Ctrl-C the pieces not yet begun are given up
         found = []
-        for done, result in enumerate(_ordered(pool, task, spans), 1):
+        for done, result in enumerate(pool.map(task, spans), 1):
             found.append(result)
             advance(done / len(spans))
         return found
-
-
-def _ordered(pool: ThreadPoolExecutor, task: Any, spans: list[Span]) -> Iterator[Any]:
-    jobs = [pool.submit(task, span) for span in spans]
-    try:
-        for job in jobs:
-            yield job.result()
-    finally:  # on Ctrl-C the pieces not yet begun are given up
-        for job in jobs:
-            job.cancel()
-
-
-def piece(advance: Advance, done: int, count: int) -> Advance:
-    """Progress of one piece of work of several."""
-    return lambda fraction: advance((done + fraction) / count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +57,12 @@ def filter_of(problem: Problem, tol: float, beyond: float = 0.01) -> Filter:
         return _geometric(problem.alpha, tol, beyond)
     mu = problem.weight / 2.0
     _check_degree(int(0.1 / mu), f"mu: {mu:g}")  # the longest time is about 1/μ or more
-    found = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
-    weights = 2.0 * mu * found.weights
-    degree = _poisson_degree(float(found.times.max()), mu, beyond * tol / weights.sum())
-    c = _poisson(found.times, mu, degree)
-    left = np.maximum(np.exp(-mu * found.times) - c.sum(axis=0), 0.0)
-    return Filter(c, weights, left, found.error)
+    result = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
+    weights = 2.0 * mu * result.weights
+    degree = _poisson_degree(float(result.times.max()), mu, beyond * tol / weights.sum())
+    c = _poisson(result.times, mu, degree)
+    left = np.maximum(np.exp(-mu * result.times) - c.sum(axis=0), 0.0)
+    return Filter(c, weights, left, result.error)
 
 
 def _geometric(alpha: float, tol: float, beyond: float) -> Filter:
@@ -182,32 +183,19 @@ def _fitted(logs: Floats, ratio: float) -> Floats:
 def _least_squares(logs: Floats, x: Floats, s: Floats) -> Floats:
     """The minimum of ‖s·misfit‖ from a start, by Levenberg and Marquardt's method.
 
-    Called hundreds of times: MINPACK by its own name, and exponentials are kept for the slope.
+    Called hundreds of times: by MINPACK's own name, which is twice as fast as `least_squares`.
     """
-    column, minus, weight = x[:, None], -x[:, None], s[:, None]
-    jacobian = np.empty((x.size, logs.size))
-    kept: list[Floats] = []
 
     def misfit(p: Floats) -> Floats:
-        t, w = _pair(p)
-        decay = column * np.exp(minus * t)
-        kept[:] = p.copy(), t, w, decay
-        return np.asarray(s * (decay @ w - 1.0))
+        return s * _misfit(p, x)
 
     def slope(p: Floats) -> Floats:
-        if not np.array_equal(kept[0], p):  # a step back
-            misfit(p)
-        _, t, w, decay = kept
-        terms = decay * w
-        np.multiply(minus * t, terms, out=jacobian[:, : t.size])
-        jacobian[:, t.size :] = terms
-        return np.multiply(weight, jacobian, out=jacobian)
+        t, w = _pair(p)
+        terms = x[:, None] * np.exp(-x[:, None] * t) * w
+        return s[:, None] * np.hstack([-x[:, None] * t * terms, terms])
 
-    tight = 1e-15
-    found = leastsq(
-        misfit, logs, Dfun=slope, full_output=True, xtol=tight, ftol=tight, gtol=tight, maxfev=60
-    )
-    return np.asarray(found[0], dtype=np.float64)
+    how: Any = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "maxfev": 60, "full_output": True}
+    return np.asarray(leastsq(misfit, logs, Dfun=slope, **how)[0])
 
 
 def _stretched(logs: Floats) -> Floats:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg as la
@@ -64,30 +65,15 @@ class KrylovBatch:
 
 
 def solve_krylov(
-    problem: LyapunovProblem,
-    *,
-    tol: float = 1e-6,
-    memory: int | None = None,
-    max_columns: int | None = None,
-    max_iter: int | None = None,
-    on_step: Callable[[float], None] | None = None,
+    problem: LyapunovProblem, *, tol: float = 1e-6, **options: Any
 ) -> tuple[LowRankField, Convergence]:
     """Solve MF + FM = 2μY to ‖MF + FM − 2μY‖ <= tol·‖2μY‖ (Frobenius), all batches joined.
 
-    Options as for `solve_batches`. `residuals` has one entry per batch: its residual relative to
+    `options` as for `solve_batches`. `residuals` has one entry per batch: its residual relative to
     its fair share of ‖2μY‖, so that the whole is solved when every batch is. The residual of F is
     at most their largest.
     """
-    batches = list(
-        solve_batches(
-            problem,
-            tol=tol,
-            memory=memory,
-            max_columns=max_columns,
-            max_iter=max_iter,
-            on_step=on_step,
-        )
-    )
+    batches = list(solve_batches(problem, tol=tol, **options))
     field = LowRankField(tuple(t for b in batches for t in b.field.terms), problem.size)
     return field, convergence(problem, batches, tol)
 
@@ -117,7 +103,7 @@ def solve_batches(
 
     `memory` bounds the bytes of one batch, result included; `max_columns` the rank of a part
     (default 256). A batch that would need more than `max_iter` products with M (default twice
-    what its condition number implies) comes back as not converged. `on_step` hears an estimate of
+    what its condition number implies) comes back as not converged. `on_step` gets an estimate of
     the relative residual. One whose estimate has not fallen by a tenth for 30 looks at it, and any
     at the `deadline`, comes back as it is. Shares of the tolerance: residuals add up,
     ‖R‖ <= Σ‖R_b‖, hence ‖R_b‖ <= tol·‖2μY‖·‖Y_b‖/Σ‖Y_b‖.
@@ -186,17 +172,17 @@ def _solve_part(
         weights, w = run.solution()
         kept, dropped = _truncate(run, weights, w, _DROPPED * tol * relative)
         Z = run.combined(w[:, kept])
-        found = run.rest(Z, weights[kept] * w[-1, kept], sign) + dropped
-        found /= relative
-        if found <= tol or reason or run.steps >= limit or run.beta[-1] == 0.0:
+        result = run.rest(Z, weights[kept] * w[-1, kept], sign) + dropped
+        result /= relative
+        if result <= tol or reason or run.steps >= limit or run.beta[-1] == 0.0:
             break
-        target *= _MARGIN * tol / found
+        target *= _MARGIN * tol / result
     scale = run.weight * size
     terms = tuple((Z[q], weight * sign * scale) for q, weight in enumerate(weights[kept]))
     field = LowRankField(terms, run.laplacian.size)
     norm = run.weight * part.norm
-    reason = TOLERANCE if found <= tol else reason or MAX_ITER
-    return KrylovBatch(field, found * norm, norm, run.steps, reason)
+    reason = TOLERANCE if result <= tol else reason or MAX_ITER
+    return KrylovBatch(field, result * norm, norm, run.steps, reason)
 
 
 def _advance(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from mustlink.lyapunov.fields import (
     strongest,
 )
 from mustlink.lyapunov.krylov import KrylovBatch, convergence, solve_batches
-from mustlink.lyapunov.regions import MemoryRows, Region, Said
+from mustlink.lyapunov.regions import MemoryRows, PartialSums, Region
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
 from mustlink.operators.sparse_operator import Edges
 
@@ -48,7 +48,7 @@ _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for 
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PAIR = 100  # bytes that such a pair takes, on the way
 _PROBES, _MANY = (16, 2), 1_000  # for up to so many sources, and beyond: ‖Rz‖ hardly varies then
-_SAMPLE = 8  # sources that tell how far they reach
+_SAMPLE = 8  # sources that are spread to see how far they reach
 _PARTS, _FEW = 24, 16  # of the constraints where nothing limits them, of so many sources at least
 _WHOLE = 1 << 28  # bytes up to which they are not divided at all
 _SPREADING = 0.7  # share of the time until the sources are spread
@@ -62,9 +62,9 @@ class PropagatedPairs:
     """F where it is needed, on edges `beliefs` (nnz,) and as `new` ones, and how it was found.
 
     On disk and on ranks F on edges is with the rows, and `beliefs` is None. `largest` is the
-    largest |F_ij| of all that were computed, `agreement` the share of the given pairs whose F has
+    largest |F_ij| of all that were computed, `agreement` the share of the constraints whose F has
     their sign; |F| up to `floor` is taken for zero; `counts` are edges strengthened, weakened,
-    added and untouched; `told` says it in a line.
+    added and untouched; `summary` is a line for the report.
     """
 
     beliefs: Floats | None
@@ -74,7 +74,7 @@ class PropagatedPairs:
     agreement: float
     floor: float
     counts: dict[str, Any]
-    told: str
+    summary: str
     about: dict[str, Any]
 
 
@@ -112,7 +112,7 @@ def solve_pairs(
     tol: float = 1e-3,
     memory: int = MEMORY,
 ) -> PropagatedPairs:
-    """F on the graph's edges, on the given pairs and on at most `new_edges` new edges per node.
+    """F on the graph's edges, on constrained pairs and on at most `new_edges` new edges per node.
 
     `rows` of W are where they are, with room for factors; None: in memory, with `memory` bytes.
     `places` (t,), rising, are the nodes that the rows of the sources' B (t, c) are, None: all.
@@ -124,8 +124,8 @@ def solve_pairs(
       20,000 nodes, and elsewhere than in memory, it looks for new edges where diffusion with
       μ = 0.2 finds F > 0, and says so. Raises InputError for E2CP, which needs no such solver.
 
-    Of nodes that stand for several copies the problem's solution is C^½FC^½, see `sources_of`, and
-    F of one copy and another is given, as sharp as `tol` says.
+    Of nodes that stand for several copies the problem's solution is C^½FC^½, see `sources_at`, and
+    F of one copy and another is returned, as sharp as `tol` says.
 
     Neither of the last two holds much more than its room for its factors: the constraints are taken
     in parts where need be. On ranks the same bits on any number of them.
@@ -136,13 +136,13 @@ def solve_pairs(
         rows = MemoryRows(problem.laplacian, memory, copies)
     chosen = choose(problem, solver, everywhere=everywhere, at_home=rows.in_memory)
     most = problem.size if new_edges is None else new_edges
-    asked = PropagationSpec(problem, rows, most, tol, recorder, places, everywhere)
+    spec = PropagationSpec(problem, rows, most, tol, recorder, places, everywhere)
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        return asked.answer(np.empty(0), none(), 0.0, done, "nothing to spread")
+        return spec.answer(np.empty(0), none(), 0.0, done, "nothing to spread")
     with recorder.stage("constraint propagation") as advance:
-        return _SOLVERS[chosen](replace(asked, advance=advance))
+        return _SOLVERS[chosen](replace(spec, advance=advance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +159,8 @@ class PropagationSpec:
     advance: Advance = silent
 
     @cached_property
-    def given(self) -> tuple[Ints, Floats]:
-        """The given pairs by their numbers, rising, where F is always wanted, and their beliefs."""
+    def known(self) -> tuple[Ints, Floats]:
+        """The constrained pairs as numbers, rising, where F is always wanted, and their beliefs."""
         pattern, beliefs = given_pairs(self.problem.sources)
         first, second, once = upper(pattern)
         if self.places is not None:
@@ -213,66 +213,68 @@ class PropagationSpec:
         new: NewEdges,
         floor: float,
         done: Convergence,
-        told: str,
+        summary: str,
         **about: Any,
     ) -> PropagatedPairs:
-        """F of the given pairs, and on new edges; on the others it is with the rows."""
+        """The result from F of the constrained pairs and on new edges; the rows have the others."""
         ends = [self.rows.largest(), *(np.abs(f).max(initial=0.0) for f in (F, new.beliefs))]
-        agreement = float(np.mean(F * self.given[1] > 0)) if F.size else 1.0
+        agreement = float(np.mean(F * self.known[1] > 0)) if F.size else 1.0
         if count := self.problem.sources.count:
             about = {"propagation": done.solver, "sources": count, **about}
         counts, largest = self.rows.counts(floor, new.count), float(max(ends))
         beliefs = self.rows.beliefs if self.rows.in_memory else None
-        return PropagatedPairs(beliefs, new, done, largest, agreement, floor, counts, told, about)
+        return PropagatedPairs(
+            beliefs, new, done, largest, agreement, floor, counts, summary, about
+        )
 
 
-def _by_lapack(asked: PropagationSpec) -> PropagatedPairs:
+def _by_lapack(spec: PropagationSpec) -> PropagatedPairs:
     """All of F at once."""
-    problem, rows, m = asked.of_all_nodes, asked.rows, asked.problem.size
-    if asked.everywhere:
-        asked.recorder.budget.ask(_PAIR * m * m, f"all pairs of {m:,} nodes as edges")
+    problem, rows, m = spec.of_all_nodes, spec.rows, spec.problem.size
+    if spec.everywhere:
+        spec.recorder.budget.ask(_PAIR * m * m, f"all pairs of {m:,} nodes as edges")
     field = solve_dense(problem)
     left = residual(problem, field)
     field = rows.of_copies(field)
     rows.add(field)
-    F = rows.of_pairs(field, *np.divmod(asked.given[0], m))
-    floor = 0.0 if asked.everywhere else asked.exact_floor(F)
-    new = strongest(field, problem.laplacian.pattern, asked.new_edges, floor)
-    done = Convergence("dense", "direct", 1, np.array([left]), asked.tol)
-    told = f"dense: all of F, relative residual {left:.1e}"
-    return asked.answer(F, new, floor, done, told, residual=left)
+    F = rows.of_pairs(field, *np.divmod(spec.known[0], m))
+    floor = 0.0 if spec.everywhere else spec.exact_floor(F)
+    new = strongest(field, problem.laplacian.pattern, spec.new_edges, floor)
+    done = Convergence("dense", "direct", 1, np.array([left]), spec.tol)
+    summary = f"dense: all of F, relative residual {left:.1e}"
+    return spec.answer(F, new, floor, done, summary, residual=left)
 
 
-def _by_diffusion(asked: PropagationSpec) -> PropagatedPairs:
+def _by_diffusion(spec: PropagationSpec) -> PropagatedPairs:
     """All constraints at once, or in parts within the room there is."""
-    spreading = Spreading(asked, Diffusion.prepare(asked.problem, asked.sharp, asked.places))
-    F, new = spreading.found()
+    spreading = Spreading(spec, Diffusion.prepare(spec.problem, spec.sharp, spec.places))
+    F, new = spreading.run()
     diffusion = spreading.diffusion
-    accuracy = np.array([diffusion.plan.bound / asked.problem.sources.largest])
+    accuracy = np.array([diffusion.plan.bound / spec.problem.sources.largest])
     steps = diffusion.filter.degree
-    done = Convergence("diffusion", "tolerance", steps, accuracy, asked.tol)
-    told = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
-    return asked.answer(F, new, asked.floor, done, told, **spreading.about)
+    done = Convergence("diffusion", "tolerance", steps, accuracy, spec.tol)
+    summary = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
+    return spec.answer(F, new, spec.floor, done, summary, **spreading.about)
 
 
-def _by_krylov(asked: PropagationSpec) -> PropagatedPairs:
-    """One batch of constraints after the other, of which only entries are kept.
+def _by_krylov(spec: PropagationSpec) -> PropagatedPairs:
+    """One batch of constraints after the other, of which only entries stay in memory.
 
-    Of small graphs in memory factors are kept, and all rows of F looked through for new edges.
+    Of small graphs in memory factors stay, and all rows of F are searched for new edges.
     """
-    problem, rows, m = asked.of_all_nodes, asked.rows, asked.problem.size
+    problem, rows, m = spec.of_all_nodes, spec.rows, spec.problem.size
     assert isinstance(problem, LyapunovProblem)
     whole = rows.in_memory and m <= _ROWS_BELOW
-    near = none() if whole or not asked.new_edges else _where_near(asked)
-    given, searched = asked.given[0], near.first * m + near.second
-    keys = np.union1d(given, searched)
-    sharp, F = asked.krylov_tol(problem), np.zeros(1)
+    near = none() if whole or not spec.new_edges else _where_near(spec)
+    known, searched = spec.known[0], near.first * m + near.second
+    keys = np.union1d(known, searched)
+    sharp, F = spec.krylov_tol(problem), np.zeros(1)
     in_memory = rows.in_memory and rows.room is not None
     room = rows.room if in_memory else max(MEMORY, _NODE * m)
-    how: dict[str, Any] = {"on_step": towards(sharp, asked.advance)}
+    how: dict[str, Any] = {"on_step": towards(sharp, spec.advance)}
     batches: list[KrylovBatch] = []
     fields: list[LowRankField] = []
-    until = asked.recorder.deadline
+    until = spec.recorder.deadline
     for batch in solve_batches(problem, tol=sharp, memory=room, deadline=until, **how):
         field = rows.of_copies(batch.field)
         rows.add(field)
@@ -283,31 +285,31 @@ def _by_krylov(asked: PropagationSpec) -> PropagatedPairs:
     done = convergence(problem, batches, sharp)
     if not done.converged.all():
         cut = done.reason == TIME_LIMIT
-        (asked.recorder.skip_for_time if cut else asked.recorder.warn)(done.status)
-    on_given = F[np.searchsorted(keys, given)]
-    floor = asked.exact_floor(on_given)
+        (spec.recorder.skip_for_time if cut else spec.recorder.warn)(done.status)
+    on_known = F[np.searchsorted(keys, known)]
+    floor = spec.exact_floor(on_known)
     if whole:
         field = LowRankField(tuple(t for f in fields for t in f.terms), m)
-        new = strongest(field, problem.laplacian.pattern, asked.new_edges, floor)
+        new = strongest(field, problem.laplacian.pattern, spec.new_edges, floor)
     else:
         near = replace(near, beliefs=F[np.searchsorted(keys, searched)])
-        new = best_of_pairs(near, asked.new_edges, floor)
+        new = best_of_pairs(near, spec.new_edges, floor)
     left = float(done.residuals.max())
-    told = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
-    return asked.answer(on_given, new, floor, done, told, residual=left, batches=len(batches))
+    summary = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
+    return spec.answer(on_known, new, floor, done, summary, residual=left, batches=len(batches))
 
 
-def _where_near(asked: PropagationSpec) -> NewEdges:
+def _where_near(spec: PropagationSpec) -> NewEdges:
     """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
-    problem: Any = asked.problem
-    asked.recorder.note(
+    problem: Any = spec.problem
+    spec.recorder.note(
         f"new edges are looked for where diffusion with mu = {SEARCH_MU} finds F > 0: with "
         f"mu = {problem.mu:g} nearly every node reaches every other"
     )
     near = replace(problem, mu=SEARCH_MU)
-    search = replace(asked, problem=near, new_edges=2 * asked.new_edges, tol=SEARCH_TOL)
-    diffusion = Diffusion.prepare(near, SEARCH_TOL, asked.places)
-    return Spreading(replace(search, advance=silent), diffusion, on_edges=False).found()[1]
+    search = replace(spec, problem=near, new_edges=2 * spec.new_edges, tol=SEARCH_TOL)
+    diffusion = Diffusion.prepare(near, SEARCH_TOL, spec.places)
+    return Spreading(replace(search, advance=silent), diffusion, on_edges=False).run()[1]
 
 
 _SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}
@@ -319,36 +321,36 @@ class Spreading:
 
     New edges are first those that are among the largest of one part; then whatever can be as large
     in the sum as the last of a node's: that is above its share in some part, as in TPUT. Where
-    fields are not kept but spread again, in memory, the first must do.
+    fields are spread again, in memory, the first are enough.
     Source: Cao & Wang 2004.
     """
 
-    asked: PropagationSpec
+    spec: PropagationSpec
     diffusion: Diffusion
     on_edges: bool = True  # whether F on edges is wanted
     done: int = 0
     about: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rows, self.size = self.asked.rows, self.asked.problem.size
+        self.rows, self.size = self.spec.rows, self.spec.problem.size
         self.fields: list[tuple[int, Ints, Callable[[], tuple[LocalField, Edges]]]] = []
         self.candidates: list[Ints] = []
         self.parts_of = np.zeros(self.size, dtype=np.int16)  # parts that reach a node
         self.of_all = 1  # parts, as far as is known
 
-    def found(self) -> tuple[Floats, NewEdges]:
-        """F of the given pairs, and new edges; F on edges is delivered to the rows."""
+    def run(self) -> tuple[Floats, NewEdges]:
+        """F of the pairs of the constraints, and new edges; F on edges is delivered to the rows."""
         parts = self._parts()
         self.about["terms"] = int(self.diffusion.filter.weights.size)
         if self.rows.in_memory and len(parts) > 1:
-            count = self.asked.problem.sources.count
-            self.asked.recorder.note(
+            count = self.spec.problem.sources.count
+            self.spec.recorder.note(
                 f"{count:,} sources are spread in {len(parts)} parts, twice, to save memory"
             )
         self._spread(parts)
         self.about["parts"] = self.done
-        given, near = self.asked.given[0], self._of_all(self.candidates)
-        queries = np.union1d(near, given)
+        known, near = self.spec.known[0], self._of_all(self.candidates)
+        queries = np.union1d(near, known)
         F = self._sums(queries)
         if not self.rows.in_memory:
             on_near = F[np.searchsorted(queries, near)]
@@ -359,14 +361,14 @@ class Spreading:
             queries, near = np.append(queries, rest)[order], np.union1d(near, missed)
         self.fields.clear()
         wanted = NewEdges(*np.divmod(near, self.size), F[np.searchsorted(queries, near)])
-        new = best_of_pairs(wanted, self.asked.new_edges, self.asked.floor)
-        return F[np.searchsorted(queries, given)], new
+        new = best_of_pairs(wanted, self.spec.new_edges, self.spec.floor)
+        return F[np.searchsorted(queries, known)], new
 
     # --- parts
 
     def _parts(self) -> list[Sources]:
         """The constraints, in as few parts as there is room for."""
-        Y, room = self.asked.problem.sources, self.rows.room
+        Y, room = self.spec.problem.sources, self.rows.room
         if self.rows.in_memory:
             each = max(1.0, self.diffusion.bytes_per_source())
             count = Y.count if room is None else max(2, int(room / each))
@@ -391,14 +393,14 @@ class Spreading:
         return region_bytes(nodes, edges) + entries * entry
 
     def _reached(self, parts: list[Sources]) -> Any:
-        laplacian, places = self.rows.laplacian, self.asked.places
+        laplacian, places = self.rows.laplacian, self.spec.places
         assert places is not None
         root = laplacian.space.take(laplacian.space.column(laplacian.root_degree), places)[:, 0]
         return reached(self.diffusion, places, starts_of(parts, root))
 
     def _sizes(self, seen: Any) -> Floats:
-        found: Floats = self.rows.laplacian.space.dots(seen, seen)
-        return found
+        result: Floats = self.rows.laplacian.space.dots(seen, seen)
+        return result
 
     # --- F
 
@@ -415,11 +417,11 @@ class Spreading:
                     continue
             self.of_all = self.done + len(left)
             for column, region in self.rows.rounds(seen):
-                found = None
+                result = None
                 if region is not None:
-                    found = self._in(region, some[column], self.done + column)
+                    result = self._in(region, some[column], self.done + column)
                 if self.on_edges:
-                    self.rows.deliver(region, found)
+                    self.rows.deliver(region, result)
             self.done += len(some)
             left = left[len(some) :]
 
@@ -428,44 +430,43 @@ class Spreading:
         room = self.rows.room
         if room is None:
             return parts
-        found: list[Sources] = []
+        result: list[Sources] = []
         for size, Y in zip(self._sizes(seen), parts, strict=True):
             wide = self._bytes(size, 0.0) > room
-            found += source_parts(Y, max(2, Y.count // 2)) if wide else [Y]
-        return found
+            result += source_parts(Y, max(2, Y.count // 2)) if wide else [Y]
+        return result
 
     def _in(self, region: Region, Y: Sources, number: int) -> Floats:
-        """F of a part on the edges of its region; what is wanted of it later is kept."""
-        places, laplacian = self.asked.places, region.laplacian
+        """F of a part on the edges of its region; and what is needed of it later."""
+        places, laplacian = self.spec.places, region.laplacian
         if places is not None:
             Y = Y.at(np.searchsorted(region.nodes, places), region.nodes.size)
-        problem: Any = replace(self.asked.problem, laplacian=laplacian, sources=Y)
+        problem: Any = replace(self.spec.problem, laplacian=laplacian, sources=Y)
         diffusion = replace(self.diffusion, problem=problem)
-        field = diffusion.spread(Y, partial(self._heard, number))
+        advance = self.spec.advance
+
+        def spread() -> LocalField:
+            return self.rows.of_copies(diffusion.spread(Y))
+
+        field = diffusion.spread(
+            Y, lambda part: advance(_SPREADING * (number + part) / self.of_all)
+        )
         in_memory, in_parts = self.rows.in_memory, self.of_all > 1
         if in_memory and self.on_edges and not in_parts:
             self.about["reach"] = field.source_support
             probes = _PROBES[Y.count > _MANY]
             self.about["residual"] = residual(problem, field, probes=probes)
         field, pattern = self.rows.of_copies(field), laplacian.pattern
-        near = upper(field.candidates(pattern, self.asked.new_edges))
+        near = upper(field.candidates(pattern, self.spec.new_edges))
         self.candidates.append(self._keys(region.nodes[near[0]], region.nodes[near[1]]))
-        found = field.on_pattern(pattern) if self.on_edges else np.empty(0)
+        result = field.on_pattern(pattern) if self.on_edges else np.empty(0)
         if not in_memory:
             self.parts_of[region.nodes[np.unique(field.rows)]] += 1
-        again = partial(self._again, diffusion) if in_memory and in_parts else None
-        kept = self.rows.kept(field, pattern, again)
-        self.fields.append((number, region.nodes, kept))
-        return found
+        load = self.rows.stored(field, pattern, spread if in_memory and in_parts else None)
+        self.fields.append((number, region.nodes, load))
+        return result
 
-    def _heard(self, number: int, fraction: float) -> None:
-        self.asked.advance(_SPREADING * (number + fraction) / self.of_all)
-
-    def _again(self, diffusion: Diffusion) -> LocalField:
-        found: LocalField = self.rows.of_copies(diffusion.spread(diffusion.problem.sources))
-        return found
-
-    # --- new edges, and the given pairs
+    # --- new edges, and the pairs of the constraints
 
     def _keys(self, first: Ints, second: Ints) -> Ints:
         """Pairs of nodes as numbers."""
@@ -479,28 +480,30 @@ class Spreading:
         return np.unique(self.rows.joined(own))
 
     def _sums(self, queries: Ints) -> Floats:
-        """F of pairs, the sum of what the parts say."""
+        """F of pairs, the sum over parts."""
         ends = np.divmod(queries, self.size)
-        said = [_said(kept()[0], nodes, ends, number) for number, nodes, kept in self.fields]
-        return self.rows.summed(said, queries.size)
+        parts = [
+            _partial_sums(load()[0], nodes, ends, number) for number, nodes, load in self.fields
+        ]
+        return self.rows.summed(parts, queries.size)
 
     def _missed(self, near: Ints, F: Floats) -> list[Ints]:
         """Pairs that may be among the largest of a node, by what the parts here say."""
-        floor, most = self.asked.floor, self.asked.new_edges
+        floor, most = self.spec.floor, self.spec.new_edges
         ends, values = np.concatenate(np.divmod(near, self.size)), np.append(F, F)
         order = np.lexsort((-values, ends))
-        told, first, counts = np.unique(ends[order], return_index=True, return_counts=True)
+        full_nodes, first, counts = np.unique(ends[order], return_index=True, return_counts=True)
         full = counts >= most
-        told, last = told[full], values[order][first[full] + most - 1]
-        parts_of, found = self.rows.added(self.parts_of), []
-        for _, nodes, kept in self.fields if most else ():
+        full_nodes, last = full_nodes[full], values[order][first[full] + most - 1]
+        parts_of, result = self.rows.added(self.parts_of), []
+        for _, nodes, load in self.fields if most else ():
             least = np.full(nodes.size, floor)
-            _, here, there = np.intersect1d(nodes, told, True, return_indices=True)
+            _, here, there = np.intersect1d(nodes, full_nodes, True, return_indices=True)
             least[here] = np.maximum(last[there], floor)
-            field, pattern = kept()
+            field, pattern = load()
             pairs = field.may_be_above(pattern, least, parts_of[nodes])
-            found.append(self._keys(*(nodes[ends] for ends in pairs)))
-        return found
+            result.append(self._keys(*(nodes[ends] for ends in pairs)))
+        return result
 
 
 def upper(pattern: Edges) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -510,12 +513,14 @@ def upper(pattern: Edges) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     return first[once], second[once], once
 
 
-def _said(field: LocalField, nodes: Ints, ends: tuple[Ints, Ints], number: int) -> Said:
-    """What a part says of pairs whose ends are both in its region, where it is not 0."""
+def _partial_sums(
+    field: LocalField, nodes: Ints, ends: tuple[Ints, Ints], number: int
+) -> PartialSums:
+    """F of a part for pairs whose ends are both in its region, where it is not 0."""
     first, second = (np.minimum(np.searchsorted(nodes, at), nodes.size - 1) for at in ends)
     inside = np.flatnonzero((nodes[first] == ends[0]) & (nodes[second] == ends[1]))
     pairs = NewEdges(first[inside], second[inside], np.zeros(inside.size))
     pattern = pairs.pattern(nodes.size)
     values = field.on_pattern(pattern)[upper(pattern)[2]]
-    told = np.flatnonzero(values)
-    return number, inside[told], values[told]
+    nonzero = np.flatnonzero(values)
+    return number, inside[nonzero], values[nonzero]

@@ -32,11 +32,11 @@ _AT_ONCE = 8  # regions that are looked for together: a pass over the graph each
 _GO = 1 << 22  # entries that are written in one go
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 _FOUND = np.dtype([("part", np.int32), ("row", np.int32), ("column", np.int32), ("F", np.float64)])
-_TOLD = np.dtype([("query", np.int64), ("part", np.int64), ("F", np.float64)])
+_SUMS = np.dtype([("query", np.int64), ("part", np.int64), ("F", np.float64)])
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Said = tuple[int, Ints, Floats]  # a part's number, places in a list of pairs, F of them
+PartialSums = tuple[int, Ints, Floats]  # a part's number, places in a list of pairs, F of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +101,8 @@ class MemoryRows:
 
     def of_block(self, first: int, W: sp.csr_matrix) -> Floats:
         """F on the entries of the rows W (r, m) from `first` on, as many as a block has."""
-        found: Floats = self.beliefs
-        return found
+        result: Floats = self.beliefs
+        return result
 
     def largest(self) -> float:
         """Largest |F| of all edges."""
@@ -110,10 +110,13 @@ class MemoryRows:
 
     def counts(self, floor: float, added: int) -> dict[str, Any]:
         """Edges by what F does to them: |F| <= floor leaves them alone; and its quantiles."""
-        told = self.beliefs[np.abs(self.beliefs) > floor]
-        spread = np.quantile(told, _QUANTILES) if told.size else np.zeros(len(_QUANTILES))
-        found = self._counted(int((told > 0).sum()), int((told < 0).sum()), added)
-        return {**found, "F": {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)}}
+        changed = self.beliefs[np.abs(self.beliefs) > floor]
+        spread = np.quantile(changed, _QUANTILES) if changed.size else np.zeros(len(_QUANTILES))
+        result = self._counted(int((changed > 0).sum()), int((changed < 0).sum()), added)
+        return {
+            **result,
+            "F": {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)},
+        }
 
     def _counted(self, up: int, down: int, added: int) -> dict[str, Any]:
         """Ends of edges that are strengthened and weakened, and new edges, in words."""
@@ -122,10 +125,10 @@ class MemoryRows:
 
     # --- F of other pairs
 
-    def kept(
+    def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
-        """A field and the edges of its region until they are asked for again.
+        """A field and the edges of its region until they are needed again.
 
         `again` spreads anew, where several fields would be too much.
         """
@@ -137,16 +140,16 @@ class MemoryRows:
         pairs: Any = sp.csr_matrix((np.ones(first.size), (first, second)), shape=(m, m))
         return field.on_pattern(Edges(pairs.indptr, pairs.indices))
 
-    def summed(self, said: list[Said], count: int) -> Floats:
+    def summed(self, parts: list[PartialSums], count: int) -> Floats:
         """F (count,) of pairs, the sum of what the parts say, in their order."""
         F = np.zeros(count)
-        for _, at, values in said:
+        for _, at, values in parts:
             F[at] += values
         return F
 
-    def joined(self, found: NDArray[Any]) -> NDArray[Any]:
+    def joined(self, result: NDArray[Any]) -> NDArray[Any]:
         """What all processes found, one after the other."""
-        return found
+        return result
 
     def added(self, values: NDArray[Any]) -> NDArray[Any]:
         """Σ over processes, entry by entry."""
@@ -182,23 +185,23 @@ class DiskRows(MemoryRows):
             here = np.flatnonzero(reached[rows][:, column])
             nodes.append(here + rows.start)
             roots.append(root[rows][here])
-        found = np.concatenate(nodes)
+        result = np.concatenate(nodes)
         place = np.full(space.size, -1, dtype=np.int32)
-        place[found] = np.arange(found.size, dtype=np.int32)
+        place[result] = np.arange(result.size, dtype=np.int32)
         columns: list[NDArray[np.int32]] = []
         weights: list[NDArray[np.float32]] = []
         lengths: list[Ints] = []
         for block in self.laplacian.graph.blocks():
-            part = _among(block, found, place)
+            part = _among(block, result, place)
             columns.append(part[0])
             weights.append(part[1])
             lengths.append(part[2])
         ends = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
         kind = np.int32 if ends[-1] < np.iinfo(np.int32).max else np.int64
-        W: Any = sp.csr_matrix((found.size, found.size))
+        W: Any = sp.csr_matrix((result.size, result.size))
         W.indptr, W.indices = ends.astype(kind), _joined(columns).astype(kind, copy=False)
         W.data = _joined(weights).astype(np.float64)
-        return Region.of(found, W, np.concatenate(roots))
+        return Region.of(result, W, np.concatenate(roots))
 
     def deliver(self, region: Region | None, F: Floats | None) -> None:
         assert region is not None
@@ -207,9 +210,9 @@ class DiskRows(MemoryRows):
 
         def parts() -> Iterator[tuple[Ints, Ints, Floats]]:
             for first in range(0, values.size, _GO):
-                told = np.flatnonzero(values[first : first + _GO]) + first
-                rows = np.searchsorted(pattern.indptr, told, side="right") - 1
-                yield nodes[rows], nodes[pattern.indices[told]], values[told]
+                nonzero = np.flatnonzero(values[first : first + _GO]) + first
+                rows = np.searchsorted(pattern.indptr, nonzero, side="right") - 1
+                yield nodes[rows], nodes[pattern.indices[nonzero]], values[nonzero]
 
         self.beliefs.add(parts())
 
@@ -248,7 +251,7 @@ class DiskRows(MemoryRows):
         return _aligned(W, self.beliefs.block(number))
 
     def _blocks(self) -> Iterator[Floats]:
-        """F where it was told, by blocks."""
+        """F where it is known, by blocks."""
         for number in range(self.beliefs.bounds.size - 1):
             yield self.beliefs.block(number).data
 
@@ -261,7 +264,7 @@ class DiskRows(MemoryRows):
         up, down = np.sum(counts, axis=0).tolist()
         return self._counted(up, down, added)
 
-    def kept(
+    def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
         """The large arrays are in a temporary file meanwhile."""
@@ -274,11 +277,11 @@ class DiskRows(MemoryRows):
         small = replace(field, rows=field.rows[:0].copy(), values=field.values[:0].copy())
 
         def read() -> tuple[LocalField, Edges]:
-            found, at = [np.empty(*each) for each in shapes], 0
-            for each in found:
+            result, at = [np.empty(*each) for each in shapes], 0
+            for each in result:
                 file.read(at, each)
                 at += each.nbytes
-            rows, values, indptr, indices = found
+            rows, values, indptr, indices = result
             return replace(small, rows=rows, values=values), Edges(indptr, indices)
 
         return read
@@ -342,16 +345,16 @@ class RankRows(MemoryRows):
         return Region.of(nodes, among, root)
 
     def deliver(self, region: Region | None, F: Floats | None) -> None:
-        found = np.empty(0, dtype=_FOUND)
+        result = np.empty(0, dtype=_FOUND)
         if region is not None and F is not None:
-            told = np.flatnonzero(F)
+            nonzero = np.flatnonzero(F)
             pattern, nodes = region.laplacian.pattern, region.nodes
-            row = np.searchsorted(pattern.indptr, told, side="right") - 1
-            found = np.empty(told.size, dtype=_FOUND)
-            found["part"], found["F"] = self._part, F[told]
-            found["row"], found["column"] = nodes[row], nodes[pattern.indices[told]]
-        counts = np.diff(np.searchsorted(found["row"], self._space.division.bounds))
-        came = self._ranks.sent(found, counts)
+            row = np.searchsorted(pattern.indptr, nonzero, side="right") - 1
+            result = np.empty(nonzero.size, dtype=_FOUND)
+            result["part"], result["F"] = self._part, F[nonzero]
+            result["row"], result["column"] = nodes[row], nodes[pattern.indices[nonzero]]
+        counts = np.diff(np.searchsorted(result["row"], self._space.division.bounds))
+        came = self._ranks.sent(result, counts)
         ours = _keys(self.weights)
         for part in np.unique(came["part"]):
             own = came[came["part"] == part]
@@ -390,25 +393,25 @@ class RankRows(MemoryRows):
         up, down = self._ranks.added(own).tolist()
         return self._counted(up, down, added)
 
-    def kept(
+    def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
     ) -> Callable[[], tuple[LocalField, Edges]]:
         return lambda: (field, pattern)
 
-    def summed(self, said: list[Said], count: int) -> Floats:
-        told = [np.empty(0, dtype=_TOLD)]
-        for number, at, values in said:
-            here = np.empty(at.size, dtype=_TOLD)
+    def summed(self, parts: list[PartialSums], count: int) -> Floats:
+        sums = [np.empty(0, dtype=_SUMS)]
+        for number, at, values in parts:
+            here = np.empty(at.size, dtype=_SUMS)
             here["query"], here["part"], here["F"] = at, number, values
-            told.append(here)
-        every = self.joined(np.concatenate(told))
+            sums.append(here)
+        every = self.joined(np.concatenate(sums))
         every = every[np.lexsort((every["part"], every["query"]))]  # one order of the sums
         F = np.zeros(count)
         np.add.at(F, every["query"], every["F"])
         return F
 
-    def joined(self, found: NDArray[Any]) -> NDArray[Any]:
-        return self._ranks.joined(found)
+    def joined(self, result: NDArray[Any]) -> NDArray[Any]:
+        return self._ranks.joined(result)
 
     def added(self, values: NDArray[Any]) -> NDArray[Any]:
         return self._ranks.added(values)
@@ -422,17 +425,17 @@ def _keys(W: sp.csr_matrix) -> Ints:
 
 def _aligned(W: sp.csr_matrix, F: sp.csr_matrix) -> Floats:
     """Entries of F where those of W are, columns rising in both; W has an entry where F has."""
-    found = np.zeros(W.nnz)
+    result = np.zeros(W.nnz)
     if F.nnz:
-        found[np.searchsorted(_keys(W), _keys(F))] = F.data
-    return found
+        result[np.searchsorted(_keys(W), _keys(F))] = F.data
+    return result
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """All in one, and the parts are let go."""
-    found = np.concatenate(parts)
+    result = np.concatenate(parts)
     parts.clear()
-    return found
+    return result
 
 
 def _among(

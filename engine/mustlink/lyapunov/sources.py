@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import capped_links
 from mustlink.core import dense_algebra
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block
 from mustlink.operators.sparse_operator import Edges
 
 _GIVEN, _BUSY = 2_000_000, 64
@@ -66,21 +66,16 @@ class Sources:
         return float((np.abs(C.data) * size[C.row] * size[C.col]).max(initial=0.0))
 
 
-def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
-    """Y of FLI11 eq. 2 in working order: beliefs in [-1, 1], zero diagonal, no isolated nodes.
-
-    Labels give one source per class, and their own nodes to keep Y_ii = 0. The c sources are the
-    constrained nodes, except that a node with more than 16 partners costs two: itself and all its
-    partners together. Of nodes that stand for C copies C^-½YC^-½, Y summed over copies: so the
-    solution is C^½FC^½. Cost O(n + number of pairs).
-    """
-    return sources_at(known, laplacian.nodes, laplacian.weights)
-
-
 def sources_at(
     known: Constraints, nodes: NDArray[np.int64], weights: NDArray[np.float64] | None = None
 ) -> Sources:
-    """The same of what is said of some `nodes` (t,) alone, which are the rows of B."""
+    """Y of FLI11 eq. 2 between some `nodes` (t,), the rows of B: beliefs in [-1, 1], Y_ii = 0.
+
+    Labels give one source per class, and their own nodes to keep Y_ii = 0. The c sources are the
+    constrained nodes, except that a node with more than 16 partners costs two: itself and all its
+    partners together. Of nodes that stand for C = `weights` copies C^-½YC^-½, Y summed over copies:
+    so the solution is C^½FC^½. Cost O(n + number of pairs).
+    """
     inside = np.zeros(known.n_nodes)
     inside[nodes] = 1.0
     must, cannot = capped_links(known, inside)
@@ -116,9 +111,9 @@ def given_pairs(Y: Sources) -> tuple[Edges, NDArray[np.float64]]:
         busy = np.argsort(-partners, kind="stable")[:_BUSY]
         nodes = nodes[np.union1d(busy, np.arange(0, nodes.size, step))]
     some = B[nodes]
-    found = _stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
-    ends, m = (nodes[found.row], nodes[found.col]), B.shape[0]
-    pairs = sp.csr_matrix((found.data, ends), shape=(m, m))
+    result = _stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
+    ends, m = (nodes[result.row], nodes[result.col]), B.shape[0]
+    pairs = sp.csr_matrix((result.data, ends), shape=(m, m))
     return Edges.of_matrix(pairs), pairs.data
 
 
@@ -148,10 +143,10 @@ def _stars(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
 
 
 def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    found = sp.csr_matrix(matrix)
-    found.eliminate_zeros()
-    found.sort_indices()
-    return found
+    result = sp.csr_matrix(matrix)
+    result.eliminate_zeros()
+    result.sort_indices()
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +180,9 @@ def parts(sources: Sources, columns: int) -> Iterator[SourceFactor]:
     with thousands of partners is a part of rank 2. Cost O(t·min(k, t)²) for t nodes and k columns.
     """
     for owners, C in _cut(sources.C, columns):
-        found = _factor(sources.B, owners, C)
-        if found.values.size:
-            yield found
+        result = _factor(sources.B, owners, C)
+        if result.values.size:
+            yield result
 
 
 def _cut(C: sp.csr_matrix, columns: int) -> Iterator[tuple[NDArray[np.int64], sp.csr_matrix]]:

@@ -66,7 +66,7 @@ class ConstraintOperator:
             self.space.add_rows(Y, self.support, times * rows)
 
     def within(self, B: Block) -> Small:
-        """BᵀQ̄B, symmetric, (b, b); the rows of constrained nodes tell it."""
+        """BᵀQ̄B, symmetric, (b, b); from the rows of constrained nodes."""
         rows = self.space.take(B, self.support)
         T = rows.T @ self.inner(rows)
         return np.asarray((T + T.T) / 2, dtype=np.float64)
@@ -170,11 +170,12 @@ class ConstraintOperator:
         from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
         s = self.support.size
-        operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
+        inner = lambda x: self.inner(x.reshape(-1, 1)).ravel()  # noqa: E731
+        operator = LinearOperator((s, s), matvec=inner, dtype=np.float64)
         start = np.ones(s) + np.linspace(0, 0.5, s)
         for tol in _SHARP:
             with suppress(ArpackNoConvergence):
-                found = eigsh(
+                result = eigsh(
                     operator,
                     k=k,
                     which=which,
@@ -183,14 +184,11 @@ class ConstraintOperator:
                     tol=tol,
                     maxiter=_RESTARTS,
                 )
-                return np.asarray(found, dtype=np.float64)
+                return np.asarray(result, dtype=np.float64)
         raise NumericalError(
             f"constraints: the {k} extreme eigenvalues of their matrix on {s} nodes were not "
             "found; weigh the constraints alike, or give fewer"
         )
-
-    def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.inner(x.reshape(-1, 1)).ravel()
 
 
 def _descending(matrix: Block) -> NDArray[np.float64]:
@@ -212,7 +210,7 @@ def constraint_operator(
 
 
 def local_operator(
-    given: NodeMatrix,
+    Q: NodeMatrix,
     laplacian: PlacedLaplacian,
     nodes: NDArray[np.int64],
     *,
@@ -227,10 +225,10 @@ def local_operator(
     if scaled:
         weight /= space.take(space.column(laplacian.root_degree), support)[:, 0]
     scale = sp.diags_array(weight)
-    matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
+    matrix = sp.csr_matrix(scale @ Q.matrix[known][:, known] @ scale)
     matrix.eliminate_zeros()
-    factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
-    return ConstraintOperator(matrix, factor, given.core, support, space)
+    factor = None if Q.factor is None else sp.csr_matrix(scale @ Q.factor[known])
+    return ConstraintOperator(matrix, factor, Q.core, support, space)
 
 
 # --- A graph with penalties for broken constraints, as one sparse plus low-rank matrix

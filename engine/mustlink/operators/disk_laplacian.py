@@ -47,18 +47,16 @@ class DiskLaplacian:
     loops: DiskBlock | None = None
     ground: DiskBlock | None = None
 
-    norm = 2.0
     dtype = np.dtype(np.float32)
 
     @classmethod
     def of(cls, graph: DiskGraph, seen: GraphSurvey, room: int) -> DiskLaplacian:
-        """From what a pass over the graph told."""
+        """From a survey of the graph."""
         space = seen.space
         root = space.rowwise(np.sqrt, seen.degrees)
         inverse = space.rowwise(_inverse, seen.degrees)
         null = _null(seen, root)
-        given = graph, space, inverse, root, null, seen.volume, room, seen.loops
-        return cls(*given)
+        return cls(graph, space, inverse, root, null, seen.volume, room, seen.loops)
 
     def grounded(self, ground: Vector, kept: Vector) -> DiskLaplacian:
         """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n,), see `grounded_degrees`."""
@@ -69,12 +67,10 @@ class DiskLaplacian:
 
     @property
     def size(self) -> int:
-        """Number n of nodes."""
         return self.graph.n_nodes
 
     @cached_property
     def diagonal(self) -> Vector:
-        """1 − s_ii, (n,)."""
         if self.loops is None:
             return self.space.rowwise(np.ones_like, self.inverse)
         return self.space.rowwise(lambda own, by: 1.0 - own * by, self.loops, self.inverse)
@@ -84,17 +80,15 @@ class DiskLaplacian:
         return self.recurrence(X, [(-1.0, 1.0, 0.0)])
 
     def smooth(self, X: Any, times: int) -> DiskBlock:
-        """((I + S)/2)^times X: damps rough vectors, keeps smooth ones."""
         return self.recurrence(X, [(0.5, 0.5, 0.0)] * times)
 
     def three_terms(
         self, V: Any, old: Any, weights: tuple[float, float, float], out: Any
     ) -> tuple[float, float]:
-        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius)."""
         a, b, c = weights
-        found = self.recurrence(V, [(a, b, 0.0)])
-        self.space.blend(found, 1.0, (old, c))
-        self.space.blend(out, 0.0, (found, 1.0))
+        result = self.recurrence(V, [(a, b, 0.0)])
+        self.space.blend(result, 1.0, (old, c))
+        self.space.blend(out, 0.0, (result, 1.0))
         inner, square = (s.sum() for s in (self.space.dots(out, V), self.space.dots(out, out)))
         return float(inner), float(square)
 
@@ -122,10 +116,10 @@ class DiskLaplacian:
         """
         out, dtype = self.space.zeros(X.shape[1], X.dtype), np.dtype(dtype)
         for columns in self._groups(X.shape[1], held * dtype.itemsize):
-            found = run(self._entered(X, columns, dtype))
-            whole = found.shape[1] == X.shape[1]
+            result = run(self._entered(X, columns, dtype))
+            whole = result.shape[1] == X.shape[1]
             for rows in self.space.ranges(3 * out.row_bytes):
-                part = found[rows] * self.root_degree[rows].astype(dtype)[:, None]
+                part = result[rows] * self.root_degree[rows].astype(dtype)[:, None]
                 if not whole:
                     part, made = out[rows], part
                     part[:, columns] = made
@@ -159,11 +153,11 @@ class DiskLaplacian:
 
     def _entered(self, X: Any, columns: slice, dtype: np.dtype[Any]) -> Columns:
         """Columns of T^-½X."""
-        found = np.empty((self.size, columns.stop - columns.start), dtype=dtype)
+        result = np.empty((self.size, columns.stop - columns.start), dtype=dtype)
         for rows in self.space.ranges(2 * X.row_bytes + 16):
             scale = np.sqrt(self.inverse[rows])[:, None]
-            np.multiply(X[rows][:, columns], scale, out=found[rows], casting="same_kind")
-        return found
+            np.multiply(X[rows][:, columns], scale, out=result[rows], casting="same_kind")
+        return result
 
 
 def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """The Gaussian kernel of n points in factored form: Q ≈ ΦΦᵀ, never n by n.
 
 Q_ij = exp(−‖y_i − y_j‖²/2σ²) is what WD12 (eq. 15) makes of propagated labels. Such points lie in
-a simplex with few corners, so that a few columns of Q tell nearly all of it.
+a simplex with few corners, so that a few columns of Q determine nearly all of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FactoredKernel:
     """Φ (n, r) with Q ≈ ΦΦᵀ, the nodes `pivots` (r,) whose columns of Q are exact.
 
     Q − ΦΦᵀ is positive semidefinite; `error` is its trace over n, `spread` the trace over n that
-    one column leaves: what there is to tell beyond "all alike".
+    one column leaves: what is known beyond "all alike".
     """
 
     factor: Block

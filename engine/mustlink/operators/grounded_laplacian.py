@@ -46,21 +46,18 @@ class GroundedLaplacian:
 
     @property
     def size(self) -> int:
-        """Number m of nodes."""
         return int(self.S.shape[0])
 
     @cached_property
     def space(self) -> LocalSpace:
-        """Where its blocks live: all nodes at home."""
         return LocalSpace(self.size)
 
     def beside(self, X: Any) -> Any:
-        """The rows of a block, or of a vector, that the columns of S are: all, at home."""
+        """The rows of a block, or of a vector, that the columns of S are: all, in memory."""
         return X
 
     @cached_property
     def matrix(self) -> SparseOperator:
-        """S as an operator."""
         return SparseOperator(self.S)
 
     @property
@@ -74,13 +71,7 @@ class GroundedLaplacian:
         return np.zeros(self.size) if self.ground is None else self.ground
 
     @property
-    def norm(self) -> float:
-        """A bound on ‖I − S‖₂."""
-        return 2.0
-
-    @property
     def diagonal(self) -> NDArray[np.float64]:
-        """1 − s_ii, (m,)."""
         return np.asarray(1.0 - self.S.diagonal(), dtype=np.float64)
 
     @property
@@ -90,7 +81,7 @@ class GroundedLaplacian:
 
     @property
     def edges(self) -> sp.csr_matrix:
-        """S by rows, for work that walks along the edges of nodes at home; not to be changed."""
+        """S by rows, for work that walks along the edges of nodes in memory; not to be changed."""
         return self.S
 
     @property
@@ -99,17 +90,12 @@ class GroundedLaplacian:
         return Edges(self.S.indptr, self.S.indices)
 
     @property
-    def single_edges(self) -> sp.csr_matrix:
-        """S in single precision for preconditioners; shares its indices with S."""
-        return self.matrix.in_single.local
-
-    @property
     def in_single(self) -> Self:
-        """The same with S in single precision, for who needs few digits."""
-        return self if self.S.dtype == np.float32 else replace(self, S=self.single_edges)
+        """The same with S in single precision, which shares its indices with S."""
+        single = self.matrix.in_single.local
+        return self if single is self.S else replace(self, S=single)
 
     def apply(self, X: Block) -> Block:
-        """(I − S)X for a block (m, b), in the block's precision."""
         X = np.ascontiguousarray(X)
         return spmm_axpby(self.S, self.beside(X), X, -1.0, 1.0)
 
@@ -122,10 +108,9 @@ class GroundedLaplacian:
         return rows @ self.S
 
     def smooth(self, X: Block, times: int) -> Block:
-        """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
-        Y, spare = np.array(X, dtype=np.float32, order="C"), None
+        Y, spare, S = np.array(X, dtype=np.float32, order="C"), None, self.matrix.in_single.local
         for _ in range(times):
-            Y, spare = spmm_axpby(self.single_edges, self.beside(Y), Y, 0.5, 0.5, spare), Y
+            Y, spare = spmm_axpby(S, self.beside(Y), Y, 0.5, 0.5, spare), Y
         return Y.astype(self.S.dtype, copy=False)
 
     def three_terms(
@@ -197,13 +182,23 @@ def grounded_degrees(laplacian: Any, ground: Vector, kept: Vector) -> tuple[Vect
     a product, where nodes are taken out.
     """
     space, root = laplacian.space, laplacian.root_degree
-    inside = space.rowwise(_inside, kept, root, ground)
-    ratio = space.rowwise(_ratio, kept, root, ground)
-    outside = space.column(space.rowwise(_outside, kept, root))
+
+    def ratio(k: NDArray[Any], r: Floats, g: Floats) -> Floats:
+        degree, there = r**2, k & (r > 0)
+        return np.sqrt(np.divide(degree, degree + g, out=np.zeros_like(degree), where=there))
+
+    def total(k: NDArray[Any], g: Floats, r: Floats, to: Floats) -> Floats:
+        return np.where(k, g + np.maximum(-r * to[:, 0], 0.0), 0.0)
+
+    inside = space.rowwise(
+        lambda k, r, g: np.where(k & (r > 0), np.sqrt(r**2 + g), 0.0), kept, root, ground
+    )
+    by = space.rowwise(ratio, kept, root, ground)
+    outside = space.column(space.rowwise(lambda k, r: np.where(k, 0.0, r), kept, root))
     if not space.dots(outside, outside)[0]:
-        return inside, space.rowwise(_where, kept, ground), ratio
+        return inside, space.rowwise(lambda k, g: np.where(k, g, 0.0), kept, ground), by
     away = laplacian.apply(outside)  # less the weights to them, over D^½
-    return inside, space.rowwise(_total, kept, ground, root, away), ratio
+    return inside, space.rowwise(total, kept, ground, root, away), by
 
 
 def regularized(laplacian: Own, tau: float) -> Own:
@@ -215,34 +210,9 @@ def regularized(laplacian: Own, tau: float) -> Own:
     Bickel & Levina 2013; Qin & Rohe 2013; Zhang & Rohe 2018.
     """
     space, root = laplacian.space, laplacian.root_degree
-    linked = space.rowwise(_linked, root)
+    linked = space.rowwise(lambda r: (r > 0).astype(np.float64), root)
     copies = linked if space.weights is None else space.weights
     count = space.dots(space.column(linked), space.column(copies))[0]
     mean = tau * laplacian.volume / count
     every = space.rowwise(lambda r: np.ones(r.shape, dtype=np.bool_), root)
     return laplacian.grounded(space.rowwise(lambda c: c * mean, copies), every)
-
-
-def _outside(kept: NDArray[Any], root: Floats) -> Floats:
-    return np.where(kept, 0.0, root)
-
-
-def _inside(kept: NDArray[Any], root: Floats, ground: Floats) -> Floats:
-    return np.where(kept & (root > 0), np.sqrt(root**2 + ground), 0.0)
-
-
-def _ratio(kept: NDArray[Any], root: Floats, ground: Floats) -> Floats:
-    degree, there = root**2, kept & (root > 0)
-    return np.sqrt(np.divide(degree, degree + ground, out=np.zeros_like(degree), where=there))
-
-
-def _where(kept: NDArray[Any], ground: Floats) -> Floats:
-    return np.where(kept, ground, 0.0)
-
-
-def _total(kept: NDArray[Any], ground: Floats, root: Floats, away: Floats) -> Floats:
-    return np.where(kept, ground + np.maximum(-root * away[:, 0], 0.0), 0.0)
-
-
-def _linked(root: Floats) -> Floats:
-    return (root > 0).astype(np.float64)

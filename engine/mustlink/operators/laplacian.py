@@ -30,7 +30,7 @@ class NormalizedLaplacian(GroundedLaplacian):
     """L̄ = I − S, S = D^-½WD^-½, for the m non-isolated nodes of a graph in working order.
 
     `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector; `weights`
-    (m,) tell how many a node stands for, None: 1 each.
+    (m,) count what a node stands for, None: 1 each.
     """
 
     nodes: NDArray[np.int64]
@@ -71,7 +71,7 @@ class NormalizedLaplacian(GroundedLaplacian):
     ) -> NormalizedLaplacian:
         """From weights W (m, m), a matrix of the caller's making, without isolated nodes.
 
-        `counts` (m,) tell how many a node stands for, `numbers` (m,) are as in `of`.
+        `counts` (m,) count what a node stands for, `numbers` (m,) are as in `of`.
         """
         W.sort_indices()
         root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel())
@@ -81,7 +81,7 @@ class NormalizedLaplacian(GroundedLaplacian):
 
     @cached_property
     def space(self) -> LocalSpace:
-        """Where its blocks live: all nodes at home, each counted as often as its weight says."""
+        """Where its blocks live: all nodes in memory, each counted as often as its weight says."""
         return LocalSpace(self.size, self.weights)
 
     @cached_property
@@ -95,7 +95,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         return float(self.volume / self.copies.sum())
 
     def grounded(self, ground: Vector, kept: Vector) -> Self:
-        """See `GroundedLaplacian.grounded`; its null space is empty."""
         return replace(super().grounded(ground, kept), null=NullSpace.empty(self.size))
 
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
@@ -123,8 +122,8 @@ class NormalizedLaplacian(GroundedLaplacian):
         if self.S.dtype == np.float64 or self.ground is not None:
             return None
         root = self.root_degree[:, None]
-        found: Block = self.neighbours(root) / root - 1.0
-        return found
+        result: Block = self.neighbours(root) / root - 1.0
+        return result
 
     @property
     def degrees(self) -> NDArray[np.float64]:
@@ -143,7 +142,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         return replace(self, S=S, root_degree=root)
 
     def apply(self, X: Block) -> Block:
-        """L̄X for a block (m, b), in the block's precision."""
         Y = super().apply(X)
         if self.excess is not None and Y.dtype == np.float64:
             Y += self.excess * X
@@ -157,15 +155,14 @@ class NormalizedLaplacian(GroundedLaplacian):
 
     @property
     def volume(self) -> float:
-        """Sum of degrees."""
         return float(self.root_degree @ self.root_degree)
 
     @cached_property
     def positions(self) -> NDArray[np.int64]:
         """Working number of every node of the graph, (n,); -1 for isolated nodes."""
-        found = np.full(self.n_nodes, -1, dtype=np.int64)
-        found[self.nodes] = np.arange(self.size)
-        return found
+        result = np.full(self.n_nodes, -1, dtype=np.int64)
+        result[self.nodes] = np.arange(self.size)
+        return result
 
     def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows of (n, …) in working order."""

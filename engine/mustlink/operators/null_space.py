@@ -18,7 +18,7 @@ class NullSpace:
     """Z (m, c): orthonormal null vectors D^½1_c/√vol_c of L̄, `component` (m,) and `weight` (m,).
 
     Row i has its one entry `weight[i]` in column `component[i]`. `place` is the space of its
-    blocks; the nodes are at home if it is not told.
+    blocks, None for nodes in memory.
     """
 
     component: Vector
@@ -35,7 +35,7 @@ class NullSpace:
     def of_components(
         cls, component: NDArray[np.integer[Any]], root: NDArray[np.float64], count: int
     ) -> NullSpace:
-        """D^½1_c/√vol_c of `count` components (m,) of nodes at home, `root` (m,) being D^½1."""
+        """D^½1_c/√vol_c of `count` components (m,) of nodes in memory, `root` (m,) being D^½1."""
         volumes = np.bincount(component, weights=root**2, minlength=count)
         return cls(component, root / np.sqrt(volumes[component]), count)
 
@@ -65,9 +65,9 @@ class NullSpace:
         A = self.coefficients(X)
         if self.n_components == 1:
             return self.space.without(X, self.weight, A[0])
-        found = self.expand(-A, X.dtype)
-        self.space.blend(found, 1.0, (X, 1.0))
-        return found
+        result = self.expand(-A, X.dtype)
+        self.space.blend(result, 1.0, (X, 1.0))
+        return result
 
     def columns(self, which: NDArray[np.integer[Any]]) -> Block:
         """Selected null vectors as a dense block (m, len(which))."""
@@ -86,7 +86,7 @@ class NullSpace:
 
     @cached_property
     def matrix(self) -> sp.csr_matrix:
-        """Z as CSR, one entry a row; of nodes at home only."""
+        """Z as CSR, one entry a row; of nodes in memory only."""
         m = self.component.size
         if self.n_components == 0:
             return sp.csr_matrix((m, 0))

@@ -30,10 +30,6 @@ class Laplacian(Protocol):
     def diagonal(self) -> Vector:
         """1 − s_ii, (n,)."""
 
-    @property
-    def norm(self) -> float:
-        """An upper estimate of ‖L̄‖₂, the unit of residuals."""
-
     def apply(self, X: Block) -> Block:
         """L̄X for a block (n, b), in the block's precision."""
 
@@ -77,8 +73,8 @@ class Laplacian(Protocol):
 class PlacedLaplacian(Protocol):
     """What a constrained problem asks of L̄, with the places of known nodes in its order.
 
-    At home these are all nodes of the graph. Elsewhere they are those that something is said of,
-    numbered by themselves.
+    In memory these are all nodes of the graph. Elsewhere they are the constrained ones, numbered by
+    themselves.
     """
 
     @property
@@ -118,4 +114,4 @@ class PlacedLaplacian(Protocol):
         """Of the nodes with an edge, each counted as often as its weight says."""
 
     def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Rows of all nodes of the graph in working order; of nodes at home."""
+        """Rows of all nodes of the graph in working order; of nodes in memory."""

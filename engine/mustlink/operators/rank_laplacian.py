@@ -56,12 +56,10 @@ class RankLaplacian(GroundedLaplacian):
 
     @property
     def space(self) -> RankSpace:
-        """Where its blocks live."""
         return self.halo.space
 
     @property
     def size(self) -> int:
-        """Number m of nodes, of all ranks."""
         return self.space.size
 
     @property
@@ -74,12 +72,10 @@ class RankLaplacian(GroundedLaplacian):
         return sp.csr_matrix((data, columns, S.indptr), shape=(S.shape[0], self.size))
 
     def beside(self, X: Any) -> Any:
-        """Own rows of a block, or of a vector, then those of the halo."""
         return self.halo.beside(X)
 
     @cached_property
     def matrix(self) -> RankMatrix:
-        """S as an operator."""
         return RankMatrix(self.S, self.halo)
 
     def three_terms(
@@ -91,7 +87,6 @@ class RankLaplacian(GroundedLaplacian):
         return float(inner.sum()), float(square.sum())
 
     def grounded(self, ground: Array, kept: Array) -> Self:
-        """See `GroundedLaplacian.grounded`; its null space is empty."""
         null = NullSpace.empty(self.space.held, self.space)
         return replace(super().grounded(ground, kept), null=null)
 
@@ -99,7 +94,7 @@ class RankLaplacian(GroundedLaplacian):
 def components(
     matrix: RankMatrix, numbers: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int32], int]:
-    """Component of own nodes (n_local,), as at home 0 the largest, and how many there are.
+    """Component of own nodes (n_local,), as in memory 0 the largest, and how many there are.
 
     Of equally large ones the graph's order decides, in which nodes have these `numbers` (n,).
     Every rank finds those among its own rows; what the links to others join is found by all, in a

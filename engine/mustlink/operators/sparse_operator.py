@@ -1,4 +1,4 @@
-"""Symmetric sparse matrices as operators, at home or on ranks, and where they have entries."""
+"""Symmetric sparse matrices as operators, in memory or on ranks, and where they have entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class SparseOperator:
-    """A (n, n), symmetric, all rows at home: `local` in CSR."""
+    """A (n, n), symmetric, all rows in memory: `local` in CSR."""
 
     local: sp.csr_matrix
 
@@ -27,7 +27,6 @@ class SparseOperator:
 
     @cached_property
     def space(self) -> Space:
-        """Where its blocks live."""
         return LocalSpace(int(self.local.shape[0]))
 
     def beside(self, X: Any) -> Any:
@@ -58,15 +57,15 @@ class SparseOperator:
 
     def to_dense(self) -> Small:
         """A as a dense matrix, which everyone has."""
-        found: Small = self.whole().toarray()
-        return found
+        result: Small = self.whole().toarray()
+        return result
 
 
 @dataclass(frozen=True, eq=False)
 class RankMatrix(SparseOperator):
     """Own rows of a matrix (n, n): `local` (n_local, n_local + h) CSR, the halo's columns last.
 
-    The entries of a row are in the order of their global columns, as at home, so that a row's sum
+    The entries of a row are in the order of their global columns, as in memory, so that a row's sum
     comes out the same wherever it is made.
     """
 
@@ -80,15 +79,14 @@ class RankMatrix(SparseOperator):
         columns = rows.indices
         foreign = (columns < space.first) | (columns >= space.end)
         nodes = np.unique(columns[foreign]).astype(np.int64)
-        found = columns.astype(np.int32)
-        found[~foreign] -= space.first
-        found[foreign] = space.held + np.searchsorted(nodes, columns[foreign])
+        result = columns.astype(np.int32)
+        result[~foreign] -= space.first
+        result[foreign] = space.held + np.searchsorted(nodes, columns[foreign])
         shape = (space.held, space.held + nodes.size)
-        return cls(sp.csr_matrix((rows.data, found, rows.indptr), shape=shape), Halo(space, nodes))
+        return cls(sp.csr_matrix((rows.data, result, rows.indptr), shape=shape), Halo(space, nodes))
 
     @property
     def space(self) -> RankSpace:
-        """Where its blocks live."""
         return self.halo.space
 
     @property
@@ -97,7 +95,6 @@ class RankMatrix(SparseOperator):
         return np.concatenate([np.arange(self.space.first, self.space.end), self.halo.nodes])
 
     def beside(self, X: Any) -> Any:
-        """Own rows, then those of the halo."""
         return self.halo.beside(X)
 
     def whole(self) -> sp.csr_matrix:

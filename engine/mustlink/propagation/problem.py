@@ -24,7 +24,7 @@ from mustlink.core import dense_algebra
 from mustlink.core.deadline import NEVER, Deadline
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence
-from mustlink.eigen.deflation import kept_inverse, smooth_vectors
+from mustlink.eigen.deflation import kept_inverse, next_value, smooth_vectors
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.solver import laplacian_of
@@ -454,7 +454,7 @@ class ReachedPart(MemoryWork):
             return None
         ratio = (A.root_degree / self.laplacian.root_degree)[:, None]
         try:  # a ground makes no eigenvalue below 1 smaller
-            return DeflatedPolynomial(A, smooth.vectors * ratio, smooth.low)
+            return DeflatedPolynomial(A, smooth.vectors * ratio, next_value(smooth))
         except NumericalError:
             return None
 

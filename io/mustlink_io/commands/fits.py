@@ -102,9 +102,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 @several(*CLUSTER_OWN, WEIGHTS, *PREPARING, *OF_GRAPH)
 @click.option(
     "--solver",
-    type=click.Choice(
-        ["auto", "dense", "lobpcg", "shift-invert", "lanczos", "cg", "diffusion", "krylov"]
-    ),
+    type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "cg", "diffusion", "krylov"]),
     help="Of the eigenproblem; srcp, e2cp: of the propagation; not all for every method.",
 )
 @several(*ITERATION)

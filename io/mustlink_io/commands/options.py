@@ -317,7 +317,7 @@ CLUSTER_OWN = (
          "yes."),
     _own("--power", _number_or("auto"), "srcp, e2cp: of what was spread; auto, or in (0, 1]: below "
          "1, far pairs count more."),
-    _own("--eigen-solver", ("auto", "dense", "lobpcg", "shift-invert", "lanczos"),
+    _own("--eigen-solver", ("auto", "dense", "lobpcg", "shift-invert"),
          "srcp, e2cp: for the adjusted graph's cut."),
     _own("--eigen-tol", float, "srcp, e2cp: residual of the adjusted graph's cut."),
     _own("--subspace", _number_or("auto", "exact"), "csp, sssc, sl, ap, fast-ge: auto, exact, or a "

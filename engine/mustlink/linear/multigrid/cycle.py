@@ -78,13 +78,7 @@ class Cycle:
 
     @cached_property
     def space(self) -> Space:
-        """Where its blocks live."""
         return self.grids[0].space
-
-    @property
-    def sizes(self) -> list[int]:
-        """Nodes per grid."""
-        return [grid.space.size for grid in self.grids]
 
     def __call__(self, B: Block, /) -> Block:
         """Apply to a block (m, b), in its precision; columns do not disturb each other."""
@@ -97,15 +91,15 @@ class Cycle:
                 return self._descend(0, B)
             unit = space.copy(B)
             space.blend(unit, inverse)
-            found = self._descend(0, unit)
-            space.blend(found, size)
-            return found
-        found = space.zeros(B.shape[1], B.dtype)
+            result = self._descend(0, unit)
+            space.blend(result, size)
+            return result
+        result = space.zeros(B.shape[1], B.dtype)
         for first in range(0, B.shape[1], _TOGETHER):
             part = every[first : first + _TOGETHER]
             unit = space.rowwise(_scaled(part, inverse[part], own), B)
-            space.blend(found, 0.0, (self._descend(0, unit), size[part]), columns=part)
-        return found
+            space.blend(result, 0.0, (self._descend(0, unit), size[part]), columns=part)
+        return result
 
     def _descend(self, index: int, B: Block) -> Block:
         grid = self.grids[index]
@@ -153,9 +147,9 @@ def _scaled(part: NDArray[np.int64], by: NDArray[np.float64], dtype: np.dtype[An
     chosen = slice(int(part[0]), int(part[-1]) + 1)
 
     def rows(B: NDArray[Any]) -> NDArray[Any]:
-        found = np.empty((len(B), part.size), dtype=dtype)
-        np.multiply(B[:, chosen], by, out=found, casting="same_kind")
-        return found
+        result = np.empty((len(B), part.size), dtype=dtype)
+        np.multiply(B[:, chosen], by, out=result, casting="same_kind")
+        return result
 
     return rows
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,11 @@ class ProductGrid(Level):
     apply: Product = field(kw_only=True)
 
     def first(self, B: Single, new: float) -> Single:
-        """See `Grid`."""
         step = self.inverse_diagonal[:, None] * B
         step *= np.float32(new)
         return step
 
     def relax(self, B: Single, X: Single, step: Single | None, old: float, new: float) -> Single:
-        """See `Grid`."""
         residual = self.residual(B, X)
         residual *= self.inverse_diagonal[:, None]
         if step is None:
@@ -56,9 +55,8 @@ class ProductGrid(Level):
         return X + step
 
     def residual(self, B: Single, X: Single) -> Single:
-        """See `Grid`."""
-        found: Single = B - self.apply(X)
-        return found
+        result: Single = B - self.apply(X)
+        return result
 
 
 def galerkin_cycle(
@@ -66,7 +64,6 @@ def galerkin_cycle(
     diagonal: NDArray[np.float64],
     coarse: Callable[[sp.csr_matrix], sp.csr_matrix],
     pattern: sp.csr_matrix,
-    degree: int = 2,
 ) -> Cycle:
     """Build the grids for A (m, m), near-null vector 1.
 
@@ -83,21 +80,21 @@ def galerkin_cycle(
     nothing = SparseOperator(sp.csr_matrix(pattern.shape))
     fine = ProductGrid(nothing, 0.0, 1.0, inverse, way, interval=interval, apply=apply)
     if step is None:
-        return Cycle((fine,), degree, 2)
+        return Cycle((fine,), 2, 2)
     P, vector = step
     matrix = sp.csr_matrix(coarse(P))
     grids: list[Level] = []
     while True:
         pattern = sp.csr_matrix(P.T.tocsr() @ (pattern @ P))
         inverse = _inverted(matrix.diagonal())
-        interval = _interval(_product(matrix.astype(np.float32)), inverse)
+        interval = _interval(partial(spmm, matrix.astype(np.float32)), inverse)
         how = SparseOperator(matrix), 0.0, 1.0, inverse.astype(np.float64)
         level = Level(*how, interval=interval)
         step = None if level.size <= _DENSE else aggregate(pattern, vector)
         if step is None:
             exact = _inverse(matrix) if level.size <= _DENSE else None
             grids.append(replace(level, coarse_inverse=exact))
-            return Cycle((fine, *grids), degree, 2)
+            return Cycle((fine, *grids), 2, 2)
         P, vector = step
         grids.append(replace(level, way=Coarser.of(P, np.float64)))
         matrix = sp.csr_matrix(P.T.tocsr() @ (matrix @ P))
@@ -107,17 +104,13 @@ def _inverted(diagonal: NDArray[np.float64]) -> Single:
     return inverse_diagonal(diagonal, LocalSpace(diagonal.size)).astype(np.float32)
 
 
-def _product(matrix: sp.csr_matrix) -> Product:
-    return lambda X: spmm(matrix, X)
-
-
 def _interval(apply: Product, inverse: Single) -> tuple[float, float]:
     """What the smoother damps: from a tenth of the largest eigenvalue of D⁻¹A."""
     root, space = np.sqrt(inverse)[:, None], LocalSpace(inverse.size)
-    found = largest_eigenvalue(
+    result = largest_eigenvalue(
         lambda X: root * apply(root * X), space, _POWER_STEPS, dtype=np.float32
     )
-    largest = _SAFETY * max(found, 1e-30)
+    largest = _SAFETY * max(result, 1e-30)
     return _LOW * largest, largest
 
 
@@ -129,5 +122,5 @@ def _inverse(matrix: sp.csr_matrix) -> Block:
     largest = float(diagonal.max(initial=0.0)) or 1.0
     A[np.diag_indices_from(A)] += _REGULAR * largest
     A[np.diag_indices_from(A)] += np.where(diagonal > 0, 0.0, largest)
-    found: Block = dense_algebra.Definite(A, lift=True).solve(np.eye(A.shape[0]))
-    return (found + found.T) / 2
+    result: Block = dense_algebra.Definite(A, lift=True).solve(np.eye(A.shape[0]))
+    return (result + result.T) / 2

@@ -145,17 +145,14 @@ class Level:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Precision of its blocks."""
         return np.dtype(self.inverse_diagonal.dtype)
 
     @property
     def space(self) -> Space:
-        """Where its blocks live."""
         return self.matrix.space
 
     @property
     def size(self) -> int:
-        """Number of nodes of this level."""
         return self.space.size
 
     @property
@@ -165,36 +162,31 @@ class Level:
 
     @property
     def everywhere(self) -> bool:
-        """Whether everyone has all of its rows."""
         return self.matrix.everywhere
 
     def first(self, B: Floats, new: float) -> Floats:
-        """See `Grid`."""
         return scaled_rows(B, self.inverse_diagonal * self.dtype.type(new))
 
     def relax(self, B: Floats, X: Floats, step: Floats | None, old: float, new: float) -> Floats:
-        """See `Grid`; in one pass."""
         how = self.matrix.local, self.matrix.beside(X), B, self.inverse_diagonal
         if step is None:
             return jacobi_step(*how, (self.shift, self.factor, new))
         return chebyshev_step(*how, step, (self.shift, self.factor, old, new))
 
     def residual(self, B: Floats, X: Floats) -> Floats:
-        """See `Grid`."""
         return residual(self.matrix.local, self.matrix.beside(X), B, self.shift, self.factor)
 
     def solve(self, B: Floats) -> Floats | None:
-        """See `Grid`; in double precision."""
         if self.coarse_inverse is None:
             return None
-        found: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
-        return found.astype(self.dtype, copy=False)
+        result: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
+        return result.astype(self.dtype, copy=False)
 
     def dense(self, exact: SparseOperator) -> Block:
         """A from its `exact` matrix in double precision."""
-        found: Block = exact.to_dense().astype(np.float64) * self.factor
-        found += self.shift * np.eye(self.size)
-        return found
+        result: Block = exact.to_dense().astype(np.float64) * self.factor
+        result += self.shift * np.eye(self.size)
+        return result
 
     def applied(self, cycle: Cycle) -> Preconditioner:
         """The cycle that begins on this grid, as blocks of its Laplacian take it."""
@@ -208,12 +200,6 @@ class Hierarchy:
     levels: tuple[Any, ...]  # the first may be one of another home, the others are `Level`s
     sure: Preconditioner | None = None
 
-    @property
-    def coarse_inverse(self) -> Block | None:
-        """A⁺ on the last grid."""
-        found: Block | None = self.levels[-1].coarse_inverse
-        return found
-
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Hierarchy:
         """The same grids with EᵀUE added on the coarsest, U given as a product on `rows`.
 
@@ -222,7 +208,7 @@ class Hierarchy:
         are limited to 10 times.
         """
         last, place = self.levels[-1], sp.identity(self.levels[0].size, format="csr")[rows]
-        if self.coarse_inverse is None:
+        if last.coarse_inverse is None:
             return self
         for level in self.levels[:-1]:
             place = sp.csr_matrix(place @ level.way.exact)
@@ -240,25 +226,24 @@ class Hierarchy:
 
     @property
     def sizes(self) -> list[int]:
-        """Nodes per level."""
         return [level.size for level in self.levels]
 
     def up(self, level: int, X: Block) -> Block:
         """PX from grid `level` to the next finer one, in double precision."""
-        found: Block = self.levels[level - 1].way.up(X)
-        return found
+        result: Block = self.levels[level - 1].way.up(X)
+        return result
 
     def coarse_operator(self, level: int) -> SparseOperator:
         """A_level in double precision, level >= 1."""
-        found: SparseOperator = self.levels[level].matrix
-        return found
+        result: SparseOperator = self.levels[level].matrix
+        return result
 
     def nulls(self, fine: NullSpace) -> list[NullSpace]:
         """Null space of every grid, `fine` that of the first."""
-        found = [fine]
+        result = [fine]
         for level in self.levels[:-1]:
-            found.append(level.way.null(found[-1]))
-        return found
+            result.append(level.way.null(result[-1]))
+        return result
 
     def cycle(self, start: int = 0) -> Preconditioner:
         """Preconditioner for A_start: coarse grids are visited three times where that is cheap.
@@ -271,8 +256,8 @@ class Hierarchy:
             return self.sure
         grids: tuple[Grid, ...] = self.levels[start:]
         made = Cycle(grids, 1, _VISITS) if self.is_cheap(start) else Cycle(grids, 2, 1)
-        found: Preconditioner = self.levels[start].applied(made)
-        return found
+        result: Preconditioner = self.levels[start].applied(made)
+        return result
 
     def is_cheap(self, start: int = 0) -> bool:
         """Whether three visits of the grids below `start` cost hardly more than that grid.
@@ -342,14 +327,19 @@ def _grids(
         vector, ground, finest = step.vector, step.ground, False
     last = levels[-1]
     if last.everywhere and last.size <= 10 * _COARSEST:
-        levels[-1] = replace(last, coarse_inverse=_pseudo_inverse(last.dense(A), first))
+        # In double precision: rounded to single, the null space is no longer null and its inverse,
+        # 10⁷ or so, drowns every other mode.
+        values, vectors = dense_algebra.eigh(last.dense(A))
+        keep = values > _SMALL[first.local.dtype]
+        inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+        levels[-1] = replace(last, coarse_inverse=inverse)
     return tuple(levels)
 
 
 def coarsened(
     A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any
 ) -> Coarsening | None:
-    """The step from a grid at home; a ground is in its diagonal."""
+    """The step from a grid in memory; a ground is in its diagonal."""
     if A.space.size <= _COARSEST:
         return None
     step = aggregate(strong_links(A.local, _STRONG), vector)
@@ -414,15 +404,3 @@ def aggregate(
         shape=(matrix.shape[0], count),
     )
     return P, size
-
-
-def _pseudo_inverse(A: Block, finest: SparseOperator) -> Block:
-    """Inverse of the coarsest A on the complement of its null space, `finest` known as exactly.
-
-    Everything in double precision: rounded to single, the null space is no longer null and its
-    inverse, 10⁷ or so, drowns every other mode.
-    """
-    values, vectors = dense_algebra.eigh(A)
-    keep = values > _SMALL[finest.local.dtype]
-    inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
-    return inverse

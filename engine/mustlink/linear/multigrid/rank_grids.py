@@ -36,7 +36,7 @@ from mustlink.space.ranks import Halo, RankSpace
 
 Array = NDArray[Any]
 DIVIDED = 1 << 13  # nodes from which on a coarse grid is divided
-_STRONG = 0.5  # share of a node's strongest link, as at home
+_STRONG = 0.5  # share of a node's strongest link, as in memory
 _UNIT = 2.0**60  # of whole numbers that entries up to 1 are added as
 _ROOT = np.iinfo(np.int64).max
 
@@ -143,7 +143,7 @@ def aggregates(
         open_ = (state > 0) & (state < _ROOT)
         if not space.ranks.added(np.array([np.count_nonzero(open_)]))[0]:
             break
-        spread(state, beside < _ROOT, beside)  # who is beside a root stays so
+        spread(state, beside < _ROOT, beside)  # a node beside a root stays so
         spread(beside, open_, near)
         state = np.where(open_ & (near == _ROOT), 0, state)
         state = np.where(open_ & (near == state), _ROOT, state)
