@@ -70,8 +70,9 @@ def local_solve(
     inner = laplacian.edges[rows][:, rows]
     eye = sp.identity(rows.size, format="csr")
     sparse = sp.csc_matrix(eye * a - inner * a + penalty.matrix * b)
-    F, core = penalty.factor, sp.csr_matrix((0, 0) if penalty.core is None else penalty.core)
-    core = core.toarray() * b
+    F, core = penalty.factor, np.zeros((0, 0))
+    if F is not None:
+        core = sp.csr_matrix(penalty.core).toarray() * b
     sparse = sparse + eye * (_REGULAR * float(np.abs(sparse.diagonal()).max(initial=a)))
     if rows.size <= _DENSE:
         whole = sparse.toarray()

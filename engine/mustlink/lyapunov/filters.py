@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,13 +186,16 @@ def _least_squares(logs: Floats, x: Floats, s: Floats) -> Floats:
     Called hundreds of times: by MINPACK's own name, which is twice as fast as `least_squares`.
     """
 
+    def misfit(p: Floats) -> Floats:
+        return s * _misfit(p, x)
+
     def slope(p: Floats) -> Floats:
         t, w = _pair(p)
         terms = x[:, None] * np.exp(-x[:, None] * t) * w
         return s[:, None] * np.hstack([-x[:, None] * t * terms, terms])
 
-    how = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "maxfev": 60, "full_output": True}
-    return np.asarray(leastsq(lambda p: s * _misfit(p, x), logs, Dfun=slope, **how)[0])
+    how: Any = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "maxfev": 60, "full_output": True}
+    return np.asarray(leastsq(misfit, logs, Dfun=slope, **how)[0])
 
 
 def _stretched(logs: Floats) -> Floats:

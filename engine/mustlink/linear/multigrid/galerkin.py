@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,7 @@ def galerkin_cycle(
     while True:
         pattern = sp.csr_matrix(P.T.tocsr() @ (pattern @ P))
         inverse = _inverted(matrix.diagonal())
-        single = matrix.astype(np.float32)
-        interval = _interval(lambda X, A=single: spmm(A, X), inverse)
+        interval = _interval(partial(spmm, matrix.astype(np.float32)), inverse)
         how = SparseOperator(matrix), 0.0, 1.0, inverse.astype(np.float64)
         level = Level(*how, interval=interval)
         step = None if level.size <= _DENSE else aggregate(pattern, vector)
