@@ -7,7 +7,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.discretize.reliability import Reliability
-from mustlink.propagation.held_out import AnswerCalibration, Held, calibrated_answers
+from mustlink.propagation.held_out import AnswerCalibration, HeldOutAnswers, calibrated_answers
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -62,13 +62,13 @@ def test_labels_held_out_teach_the_chance():
     margin = rng.random(6000)
     right = rng.random(6000) < 1 / (1 + np.exp(1.0 - 4.0 * margin))
     answer = rng.integers(2, size=6000)
-    folds = [Held(*(one[k::3] for one in (margin, answer, right))) for k in range(3)]
+    folds = [HeldOutAnswers(*(one[k::3] for one in (margin, answer, right))) for k in range(3)]
     found = calibrated_answers(folds, answer)
     assert found.intercept == pytest.approx(-1.0, abs=0.15)
     assert found.slope == pytest.approx(4.0, rel=0.1)
     assert found.n_labels == 6000
     assert found.reliability.error < 0.03
-    wrong = calibrated_answers([Held(margin, answer, np.zeros(6000, dtype=bool))], answer)
+    wrong = calibrated_answers([HeldOutAnswers(margin, answer, np.zeros(6000, dtype=bool))], answer)
     assert wrong.chance(np.array([0.0, 1.0])).max() < 0.01
 
 
@@ -78,7 +78,7 @@ def test_a_label_counts_as_much_as_the_nodes_that_have_its_answer():
     right[200:] = True
     margin = np.full(400, 0.5)
     nodes = np.repeat([0, 1], [300, 700])
-    found = calibrated_answers([Held(margin, answer, right)], nodes)
+    found = calibrated_answers([HeldOutAnswers(margin, answer, right)], nodes)
     assert found.chance(margin)[0] == pytest.approx(0.3 * 0.5 + 0.7, abs=0.01)
 
 

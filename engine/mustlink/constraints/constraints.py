@@ -415,9 +415,9 @@ def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
         place[nodes] = np.arange(nodes.size)
         soft_labels = soft_labels.at(place).only(place >= 0)
     if soft is not None:
-        soft = soft.tocoo()
-        ends = nodes[soft.row], nodes[soft.col]
-        soft = sp.csr_matrix((soft.data, ends), shape=(n_nodes, n_nodes))
+        coo = soft.tocoo()
+        ends = nodes[coo.row], nodes[coo.col]
+        soft = sp.csr_matrix((coo.data, ends), shape=(n_nodes, n_nodes))
     changed = {"labels": labels, "soft": soft, "soft_labels": soft_labels, "n_nodes": n_nodes}
     return given.having(pairs=nodes[given.pairs], **changed)
 

@@ -51,12 +51,12 @@ def labels_factor(
     classes, column = np.unique(labels[nodes], return_inverse=True)
     column = np.asarray(column).ravel()
     count = classes.size
-    core: Core = np.full((count, count), -between)
+    core: Core
     if count > DENSE_CORE:  # without a border column where nothing is between the classes
         border = [-between] if between else []
         core = sp.diags(np.append(np.full(count, within + between), border), format="csr")
-    else:
-        np.fill_diagonal(core, within)  # to the last digit, which a + b − b is not
+    else:  # `within` to the last digit, which a + b − b is not
+        core = np.where(np.eye(count, dtype=bool), within, -between)
     if core.shape[0] > count:
         nodes = np.concatenate([nodes, nodes])
         column = np.concatenate([column, np.full(column.size, count)])

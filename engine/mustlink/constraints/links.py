@@ -95,7 +95,8 @@ def cannot_links(constraints: Constraints) -> NodeMatrix:
     negative = _off_diagonal((-constraints.matrix).maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(negative)
-    apart = _groups(constraints) - sp.csr_matrix(constraints.core)
+    core: Any = constraints.core
+    apart = _groups(constraints) - sp.csr_matrix(core)
     links = NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
     return links if constraints.soft_labels is None else _without_own(links)
 

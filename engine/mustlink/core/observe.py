@@ -20,7 +20,7 @@ from mustlink.core.process_memory import Budget, peak_bytes
 from mustlink.errors import DoubtfulResultWarning, MustlinkError, OutOfMemoryError
 
 _NO_THREAD = "can't start new thread"  # for want of memory for its stack
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 class Observer(Protocol):

@@ -71,7 +71,10 @@ class Preparation:
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Preparation:
         """The inverse of `to_dict`."""
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in saved.items()
+        }
         return cls(**values)
 
 

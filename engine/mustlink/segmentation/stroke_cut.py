@@ -152,12 +152,12 @@ class StrokeCut(PlainParameters, BaseEstimator):
         """Cells, then smaller ones, then pixels."""
         picture, first = self._picture, self._picture.levels[0]
         seed = int(as_random_state(self.random_state).integers(2**31))
-        labels, names = class_labels(strokes.ravel(), "strokes")
-        known = labels >= 0
-        classes: NDArray[Any] = np.unique(labels[known])
+        given, names = class_labels(strokes.ravel(), "strokes")
+        known = given >= 0
+        classes: NDArray[Any] = np.unique(given[known])
         k = len(classes)
-        codes = np.full(labels.shape, -1, dtype=np.min_scalar_type(-k))
-        codes[known] = np.searchsorted(classes, labels[known])
+        codes: Ints = np.full(given.shape, -1, dtype=np.min_scalar_type(-k))
+        codes[known] = np.searchsorted(classes, given[known])
         codes = codes.reshape(picture.levels[-1].shape)
         classes = classes if names is None else named(names, classes)
         cells = " x ".join(map(str, first.units)) + (" pixels" if codes.ndim == 2 else " voxels")
