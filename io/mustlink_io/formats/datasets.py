@@ -218,7 +218,7 @@ def undirected(
     return found, (note,), ()
 
 
-def arcs(found: edges.Found) -> FileContent:
+def arcs(found: edges.NamedGraph) -> FileContent:
     """Edges as a file lists them, each in its direction."""
     return FileContent(*found, is_graph=True, arcs=True)
 
