@@ -119,7 +119,7 @@ def _check_edges(
     most = int(ends.max()) if high is None else high
     if ends.min() >= low and ends.max() <= most and weights.min() >= 0 and weights.max() < np.inf:
         return
-    outside = ((ends < low) | (ends > most)).any(axis=1)
+    outside = np.asarray(((ends < low) | (ends > most)).any(axis=1))
     at = int((outside | ~((weights >= 0) & (weights < np.inf))).argmax())
     i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
     wrong = f"{where}: {edge(before + at)} ({i}, {j})"

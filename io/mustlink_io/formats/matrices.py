@@ -167,7 +167,7 @@ def as_csr(
     data: NDArray[Any],
     indices: NDArray[Any],
     indptr: NDArray[Any],
-    shape: tuple[int, ...],
+    shape: tuple[int, int],
     where: str,
 ) -> sp.csr_matrix:
     """Build a CSR matrix from arrays that are not checked yet; raises InputError. O(nnz)."""
@@ -320,18 +320,19 @@ def sparse_from_npz(arrays: Mapping[str, NDArray[Any]], where: str) -> sp.csr_ma
     sizes = np.atleast_1d(arrays["shape"])
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu":
         raise InputError(f"{where}: `shape` must be two integers")
-    shape = tuple(int(s) for s in sizes)
+    rows, columns = (int(size) for size in sizes)
     if kind in ("csr", "csc") and "indptr" in arrays:
-        order = 1 if kind == "csr" else -1
-        built = as_csr(arrays["data"], arrays["indices"], arrays["indptr"], shape[::order], where)
+        shape = (rows, columns) if kind == "csr" else (columns, rows)
+        built = as_csr(arrays["data"], arrays["indices"], arrays["indptr"], shape, where)
         return built if kind == "csr" else built.T.tocsr()
     if kind == "coo" and "row" in arrays:
-        return from_triplets(arrays["row"], arrays["col"], arrays["data"], shape, where)
+        i, j, data = (arrays[name] for name in ("row", "col", "data"))
+        return from_triplets(i, j, data, (rows, columns), where)
     raise InputError(f"{where}: sparse format {kind[:40]!r}; csr, csc and coo are read")
 
 
 def from_triplets(
-    i: NDArray[Any], j: NDArray[Any], w: NDArray[Any], shape: tuple[int, ...], where: str
+    i: NDArray[Any], j: NDArray[Any], w: NDArray[Any], shape: tuple[int, int], where: str
 ) -> sp.csr_matrix:
     """Build CSR from rows, columns and values, repeated entries summed; raises InputError."""
     if i.dtype.kind not in "iu" or j.dtype.kind not in "iu" or w.dtype.kind not in "fiub":

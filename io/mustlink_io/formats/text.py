@@ -202,8 +202,8 @@ class TextFile:
             except _WrongCellError as error:
                 wrong[at] = error.row, str(error)
         if wrong:
-            row, what = min(wrong.values(), key=lambda cell: cell[0])  # of equal rows the first
-            line = self.line_of(done + row)
+            first, what = min(wrong.values(), key=lambda cell: cell[0])  # the first on its line
+            line = self.line_of(done + first)
             raise CellError(f"{self.path}: {line}: {what}", list(wrong))
         return found
 
