@@ -14,6 +14,7 @@ from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
 from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 AT_LEAST_1 = click.IntRange(min=1)
 
 
@@ -99,13 +100,13 @@ def _weights_file(context: click.Context, parameter: click.Parameter, value: Any
     return value
 
 
-def clusters(help: str, **how: Any) -> Any:
+def clusters(help: str, **how: Any) -> Decorator:
     """The option of the number of clusters, or auto."""
     how = {"metavar": "K|auto", "callback": _cluster_count, "help": help, **how}
     return click.option("-k", "n_clusters", **how)
 
 
-def file_option(flag: str, *name: str, help: str, **how: Any) -> Any:
+def file_option(flag: str, *name: str, help: str, **how: Any) -> Decorator:
     """An option that names a file, or a dataset in it."""
     return click.option(flag, *name, help=help, **{"metavar": "FILE[:DATASET]", **how})
 
@@ -278,7 +279,7 @@ _BY_HAND: dict[str, dict[str, Any]] = {
 _OFF = {"balanced": "--unbalanced"}  # instead of --no-…
 
 
-class Value(click.ParamType):
+class Value(click.ParamType):  # type: ignore[type-arg]
     """A number, or where it is `worded` a word; whether it makes sense the estimator checks."""
 
     def __init__(self, number: type, worded: bool) -> None:
@@ -410,6 +411,7 @@ class FitCommand(PreparingCommand):
         **given: Any,
     ) -> None:
         self._completed: Any = completed
+        self._params: list[click.Parameter] = []
         super().__init__(*arguments, **given)
 
     @property

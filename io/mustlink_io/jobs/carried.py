@@ -200,10 +200,10 @@ class Carried:
         if wanted:
             shares = estimator.membership_ if "/membership" in wanted else None
             spreads = hasattr(estimator, "label_distributions_")
-            sure = shares.max(axis=1) if spreads else estimator.confidence_
-            found |= {"/confidence": sure} | ({} if shares is None else {"/membership": shares})
+            own = shares.max(axis=1) if spreads and shares is not None else estimator.confidence_
+            found |= {"/confidence": own} | ({} if shares is None else {"/membership": shares})
             given = content.get("/constraints/labels")
-            findings |= confidence_findings(sure, content["/labels"], given, estimator.calibration_)
+            findings |= confidence_findings(own, content["/labels"], given, estimator.calibration_)
         return found, findings
 
     @property

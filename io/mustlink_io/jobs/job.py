@@ -28,8 +28,10 @@ from mustlink_io.jobs.methods import Method, flag, steps_of
 from mustlink_io.jobs.side_information import class_shares
 
 # Fields in the order in which they are typed.
-_TYPED = ("n_clusters", "method", "labels", "constraints", "soft_labels", "graph", "prior")
-_TYPED += ("belief", "beliefs", "strict", "confidence", "membership", "hierarchy")
+_TYPED = (
+    *("n_clusters", "method", "labels", "constraints", "soft_labels", "graph", "prior"),
+    *("belief", "beliefs", "strict", "confidence", "membership", "hierarchy"),
+)
 # Endings of other formats, which HDF5 under their name would be taken for.
 _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "h5ad")]
 
@@ -161,8 +163,9 @@ class Job(ABC):
         """
         params = {"random_state": 0, **self.params, **more}
         shares = params.pop("class_shares", None)
-        if shares is not None and side is not None:
-            params["class_mass"] = class_shares(shares, self.labels_of(side))
+        labels = None if shares is None or side is None else self.labels_of(side)
+        if labels is not None:
+            params["class_mass"] = class_shares(shares, labels)
         return self.methods[self.method].kind(**params)
 
     def _classes_named(self) -> int | None:

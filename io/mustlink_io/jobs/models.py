@@ -102,13 +102,13 @@ def _answers(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return content_of(estimator, side) | more, findings_of(estimator, side)
     if not isinstance(estimator, Propagator):
         return content_of(estimator, None), {}
-    names, given = np.asarray(estimator.classes_), np.asarray(estimator.given_labels_)
-    if names.dtype.kind == "i":
+    classes, given = np.asarray(estimator.classes_), np.asarray(estimator.given_labels_)
+    if classes.dtype.kind == "i":
         return content_of(estimator, given), findings_of(estimator, given)
-    numbered, given = copy(estimator), _numbers(names, given)
-    numbered.classes_ = np.arange(names.size)
-    numbered.labels_ = _numbers(names, estimator.labels_)
-    more = {"/class_names": [str(name) for name in names]}
+    numbered, given = copy(estimator), _numbers(classes, given)
+    numbered.classes_ = np.arange(classes.size)
+    numbered.labels_ = _numbers(classes, estimator.labels_)
+    more = {"/class_names": [str(name) for name in classes]}
     return content_of(numbered, given) | more, findings_of(numbered, given)
 
 
