@@ -195,7 +195,7 @@ def test_numbers():
     refuses(check.check_n_clusters, True, 10, words="not a whole number")
     refuses(check.check_positive, 0, "sigma", words="above 0")
     refuses(check.check_positive, np.inf, "sigma", words="finite")
-    refuses(check.check_positive, None, "sigma", words="not a number")
+    refuses(check.check_positive, None, "sigma", words="finite and above 0")
     refuses(check.check_choice, 3, ("a", "b"), "kind", words="choose a | b")
     assert check.check_n_jobs(-1) is None
     assert check.check_n_jobs(2) == 2
