@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
     "ncut": Method("NCut", "normalised cut, without side information", takes=_NOTHING),
     "csp": Method("CSP", "constrained spectral clustering (Wang, Qian, Davidson)"),
     "disim": Method(
-        "DISIM", "directed graphs by singular vectors (Rohe, Qin, Yu)", _LABELS, reads="directed"
+        "DISIM", "directed graphs by singular vectors (Rohe, Qin, Yu)", reads="directed"
     ),
     "sssc": Method("SSSC", "penalised Laplacian (Wacquet et al.)"),
     "sl": Method("SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)"),
