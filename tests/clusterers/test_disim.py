@@ -157,10 +157,6 @@ def test_igraph():
         (lambda: ml.DISIM(2).fit(ml.Graph.from_affinity(np.ones((3, 3)))), "no directions"),
         (lambda: ml.DISIM(2, affinity="knn").fit(np.ones((3, 3))), "NCut"),
         (lambda: ml.DISIM(9).fit(np.ones((3, 3))), "at most 3"),
-        (
-            lambda: ml.DISIM(2).fit(np.ones((3, 3)), ml.Constraints.none(3)),
-            "Constraints given",
-        ),
         (lambda: ml.DISIM(2, regularization=-1).fit(np.ones((3, 3))), "regularization"),
     ],
 )

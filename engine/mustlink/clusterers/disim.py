@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mustlink.clusterers.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.clusterers.ncut import with_null
 from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
+from mustlink.constraints import Constraints
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, check_choice, check_tolerance
 from mustlink.core.observe import Observer, Recorder, recorded
@@ -75,13 +76,15 @@ class DISIM(GraphClusterer):
         self,
         X: Any,
         y: Any = None,
+        constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
     ) -> Self:
         """Cluster the nodes of a directed graph: A (n, n), sparse or dense, or a network object.
 
-        `y` (n,) are labels of some nodes, -1 for unknown; `sample_weight` (n,) >= 0 tells how often
-        every node counts. Raises InputError.
+        `y` (n,) are labels of some nodes, -1 for unknown, which `constraints` may have as well;
+        pairs are not used, only how many of them the result happens to keep is reported.
+        `sample_weight` (n,) >= 0 is how often every node counts. Raises InputError.
         """
         self._check()
         recorder = recorded(observer)
@@ -89,27 +92,41 @@ class DISIM(GraphClusterer):
             self._used_seed, A = self._seed(), arcs_of(X)
             n = A.shape[0]
             counts = None if sample_weight is None else as_sample_weight(sample_weight, n)
-            self._run(A, counts, y, recorder)
+            self._run(A, counts, y, constraints, recorder)
         return self
 
     @fits_again
-    def refit(self, y: Any = None, observer: Observer | Recorder | None = None) -> Self:
+    def refit(
+        self,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
         """Cluster the same nodes again with other labels `y` (n,), all that is then known.
 
         `labels_` keep their numbers and names as far as they can, see `CSP.refit`; those of senders
         and receivers do not.
         """
         self._check()
+        if isinstance(y, Constraints):
+            y, constraints = constraints, y
         recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
-            self._run(*self._arcs, y, recorder)
+            self._run(*self._arcs, y, constraints, recorder)
         return self._numbered_as(labels, recorder)
 
-    def _run(self, A: sp.csr_matrix, counts: Floats | None, y: Any, recorder: Recorder) -> None:
+    def _run(
+        self,
+        A: sp.csr_matrix,
+        counts: Floats | None,
+        y: Any,
+        constraints: Constraints | None,
+        recorder: Recorder,
+    ) -> None:
         """Cluster the nodes of A (n, n), which count `counts` (n,), and set the results."""
         self._arcs, seed = (A, counts), self._used_seed
         self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
-        known = side_information(self.graph_, y, None, recorder, needed=False)
+        known = side_information(self.graph_, y, constraints, recorder, needed=False)
         if self.n_clusters == AUTO and known.classes.size < 2:
             raise InputError(
                 'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
