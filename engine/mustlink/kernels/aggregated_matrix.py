@@ -416,6 +416,6 @@ def whole_links(
     np.cumsum(rows, out=rows)
     met[:] = 0
     columns, values = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1], dtype=np.int64)
-    arrays += (matrix.data,)
-    _fill_whole(_BLOCKS, matrix.nnz, *lists, weight, *arrays, unit, rows, columns, values, met)
+    how = weight, *arrays, matrix.data, unit
+    _fill_whole(_BLOCKS, matrix.nnz, *lists, *how, rows, columns, values, met)
     return found, sp.csr_matrix((values, columns, rows), shape=(found.size, size))

@@ -57,7 +57,8 @@ def loop(**options: Any) -> Callable[[Any], Loop]:
 
     def build(body: Any) -> Loop:
         # Kernels are not called from C: without that entry they compile a tenth faster.
-        return Loop(nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(body))
+        njit: Any = nb.njit  # its types do not know that option
+        return Loop(njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(body))
 
     return build
 
@@ -82,7 +83,8 @@ def in_threads(task: Callable[[Any], object], pieces: Sequence[Any]) -> None:
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Threads of this process."""
-    return ThreadPoolExecutor(int(nb.config.NUMBA_NUM_THREADS), "mustlink")
+    config: Any = nb.config
+    return ThreadPoolExecutor(int(config.NUMBA_NUM_THREADS), "mustlink")
 
 
 if hasattr(os, "register_at_fork"):
