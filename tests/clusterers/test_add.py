@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import planted_graph
+from mustlink.constraints.constraints import among
 from mustlink.context.workspace import Workspace
 from mustlink.eigen import grown_vectors
 from mustlink.eigen.grown_vectors import extend_vectors
@@ -256,3 +257,21 @@ def test_a_copy_of_a_row_that_counts_nothing_is_a_point_of_its_own(name, all_pai
     est.add(X[[50, 61, 70]])
     assert np.array_equal(est.labels_[-3:], wanted)
     assert np.array_equal(est.labels_[[50, 61]], [-1, -1])
+
+
+def test_the_same_said_of_other_nodes():
+    labels = np.array([0, -1, 1, 1])
+    known = ml.Constraints.from_labels(labels) + ml.Constraints.from_pairs(
+        [[0, 1], [1, 3]], [0.5, -2.0], n_nodes=4
+    )
+    known = known + ml.Constraints.from_matrix(
+        np.diag([1.0, 0.0, -0.5], 1) + np.diag([1.0, 0, -0.5], -1)
+    )
+    nodes = np.array([6, 1, 3, 2])
+    found = among(known, nodes, 8)
+    expected = np.zeros((8, 8))
+    expected[np.ix_(nodes, nodes)] = known.to_dense()
+    np.testing.assert_array_equal(found.to_dense(), expected)
+    closed = among(known.closure(), nodes, 8)
+    expected[np.ix_(nodes, nodes)] = known.closure().to_dense()
+    np.testing.assert_array_equal(closed.to_dense(), expected)

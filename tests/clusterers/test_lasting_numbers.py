@@ -77,7 +77,7 @@ def test_refits_keep_numbers_and_names(name):
     if "subspace" in CLUSTERERS[name]._get_param_names():
         options["subspace"] = 8
 
-    def told(seed):  # trials of DISIM take long
+    def told(seed):  # the circle of DISIM has no such classes
         return None if name == "DISIM" else known_part(y, seed)
 
     est = CLUSTERERS[name](3, random_state=0, **options).fit(W, told(0))

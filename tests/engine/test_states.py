@@ -297,8 +297,8 @@ def test_what_is_set_from_elsewhere_stays():
 
 ON_DISK = {"NCut", "CSP", "SSSC", "FastGE", "ConstrainedAP", "SRCP", "E2CP"}
 ON_DISK |= {"GFHF", "LLGC", "Poisson", "TikReg"}
-PAIRS = {*OF_GRAPHS} - {"NCut", "CSCGFHF"} - set(list(OF_GRAPHS)[10:]) | {"DISIM"}
-ANSWERED = PAIRS | {*OF_GRAPHS} & ON_DISK - {"NCut", "DISIM"}
+PAIRS = {*OF_GRAPHS} - {"NCut", "CSCGFHF"} - set(list(OF_GRAPHS)[10:])
+ANSWERED = PAIRS | {*OF_GRAPHS} & ON_DISK - {"NCut"}
 NOT_ALL_IN_ONE = {"CSP", "SSSC", "FastGE", "ConstrainedAP"}  # on disk
 NO_FILE = {"GLP", "StrokeCut", "RegionCut"}
 WRONG = {"n_clusters": -1, "tol": -1.0, "n_components": -1}

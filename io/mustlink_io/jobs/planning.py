@@ -66,8 +66,6 @@ _MOVED = 20  # bytes an entry of a graph that constraints move, and of what they
 
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
 _SPREAD_BEGINS = 2.5  # seconds of a graph too small to count
-_TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a fit to constraints
-_TRIALS, _FITS = 6, 2  # such fits of senders and of receivers: to a part of them, and to all
 _STARTED = 50_000  # rows of k-means with all its starts
 _CLUSTERS = 60  # by which regularisations are compared, at most
 _FILTERS = 1.5  # times as many products where there are no coarse grids, on networks
@@ -375,10 +373,6 @@ class _Asked:
         else:
             seconds = duration(name, step_work(size, columns))
         found.append(StagePlan(name, peaks["solving"], seconds))
-        if job.doubles and len(job.inputs) > 1:
-            fits = {"choosing by held-out constraints": _TRIALS, "constrained vectors": _FITS}
-            one = duration("eigenvectors", step_work(size, _TRIED * clusters))
-            found += [StagePlan(name, peaks["solving"], fits[name] * one) for name in fits]
         if _has_rival(job):
             peak = held + full_problem(clusters).peak(size, single=single, usual=True)
             how = f"where smooth vectors keep less than {TRUSTED:.0%} of labels held out"
