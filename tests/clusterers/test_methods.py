@@ -12,7 +12,7 @@ import mustlink as ml
 import oracles
 from cases import KINDS, blobs, planted_graph, random_constraints, random_graph
 from mustlink.discretize.cuts import e_of, mncut
-from mustlink.errors import DoubtfulResultWarning, InfeasibleError, InputError
+from mustlink.errors import InfeasibleError, InputError
 
 pytestmark = pytest.mark.usefixtures("few_runs")
 
@@ -579,17 +579,6 @@ def test_constraints_with_an_isolated_end_cannot_act(name):
     if name in ("SSSC", "FCSC"):
         return  # they count in |ML| and |CL|, see below
     assert_same_vectors(est, reference)
-
-
-@everywhere
-def test_labels_that_are_all_unknown_are_a_warning(name):
-    W, y, _ = planted()
-    with pytest.warns(DoubtfulResultWarning, match="none of the 60 nodes has any"):
-        est = method(name, 3).fit(W, np.full(60, -1))
-    assert adjusted_rand_score(est.labels_, y) == 1.0
-    for known in ({"constraints": ml.Constraints.none(60)}, {"y": y}):
-        told = method(name, 3).fit(W, **known).report_.warnings
-        assert not any("nodes has one" in warning for warning in told)
 
 
 @everywhere

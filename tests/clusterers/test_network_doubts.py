@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as ml
-from mustlink.clusterers.ncut import Cut
+from mustlink.clusterers.ncut import NormalizedCut
 from mustlink.clusterers.result_warnings import warn_of_gap, warn_of_sizes
 from mustlink.core.observe import Recorder
 from mustlink.discretize.cuts import network_scores
@@ -119,7 +119,9 @@ def test_a_tiny_gap_is_one_beside_the_range_of_the_eigenvalues():
     def told(values, beyond):
         recorder = Recorder()
         empty = np.empty((0, len(values)))
-        warn_of_gap(Cut(np.empty(0, int), empty, np.array(values), None, beyond), recorder)
+        warn_of_gap(
+            NormalizedCut(np.empty(0, int), empty, np.array(values), None, beyond), recorder
+        )
         return bool(recorder.warnings)
 
     for shift in (0.0, 0.3, 0.8):  # as τ > 0 lifts all of them

@@ -432,24 +432,6 @@ def test_every_kind_of_input():
             assert est.affinity_matrix_.shape == est.graph_.affinity.shape
 
 
-@BOTH
-def test_scikit_learns_conventions(method):
-    est = method(5, n_neighbors=7, new_edges=3)
-    assert est.n_clusters == 5
-    assert method().n_neighbors == 20
-    assert method().n_clusters is None
-    params = est.get_params()
-    assert params["new_edges"] == 3
-    assert params["mu" if method is SRCP else "alpha"] == (0.2 if method is SRCP else 0.8)
-    copy = clone(est)
-    assert copy.get_params() == params
-    assert copy.set_params(new_edges=9).new_edges == 9
-    assert not hasattr(copy, "labels_")
-    W, y = separable()
-    fitted = estimator(method).fit(W, constraints=true_pairs(np.random.default_rng(0), y, 9))
-    assert fitted.get_params() == estimator(method).get_params()
-
-
 @pytest.mark.parametrize("solver", ["dense", "diffusion", "krylov"])
 @pytest.mark.parametrize("new_edges", [0, 5])
 def test_arguments_stay_as_they_are(solver, new_edges):

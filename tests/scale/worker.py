@@ -19,7 +19,7 @@ from graphs import (
 
 from mustlink import CSP, E2CP, SRCP
 from mustlink.clusterers.clusterer import fit_at
-from mustlink.clusterers.ncut import Cuts
+from mustlink.clusterers.ncut import NormalizedCuts
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
@@ -171,7 +171,7 @@ for name, W in graphs():
         made, labels, _ = cut(method(k, **SPREAD), known)
         found[f"{name} {method.__name__} labels"] = labels
         found[f"{name} {method.__name__} values"] = made.values
-    plain = Cuts(work, k, tol=1e-8, max_iter=400, seed=3).sharp()
+    plain = NormalizedCuts(work, k, tol=1e-8, max_iter=400, seed=3).sharp()
     found[f"{name} labels"] = work.labels_of_rows(plain.clusters)
     keep(f"{name} embedding", plain.embedding)
     if name in REGIONS:

@@ -177,11 +177,11 @@ def test_edges_tell_by_weight_and_counted_alike():
     sums = ClusterSums(*ml.Graph(W).cluster_weights(y, 3), np.bincount(y))
     H = np.eye(3)[y]
     np.testing.assert_allclose(sums.weights, H.T @ W @ H)
-    assert sums.told == pytest.approx(edge_information(W, y))
+    assert sums.nats == pytest.approx(edge_information(W, y))
     assert sums.mncut == pytest.approx(mncut(W, y))
     A = sp.csr_matrix(np.where(y[:60, None] == y[:60], 1.0, 1e-3))
     whole = ClusterSums(*ml.Graph(A).cluster_weights(y[:60], 3), np.bincount(y[:60]))
-    assert whole.told == pytest.approx(edge_information(A, y[:60]) / 2)
+    assert whole.nats == pytest.approx(edge_information(A, y[:60]) / 2)
 
 
 def test_components_need_no_case_of_their_own():

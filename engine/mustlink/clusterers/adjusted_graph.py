@@ -60,9 +60,9 @@ class Adjustment:
 
 def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.float64]:
     found = np.zeros_like(F)
-    told = np.flatnonzero(F)  # most edges are far from every pair
-    size = np.minimum(np.abs(F[told]) / largest, 1.0)
-    found[told] = np.copysign(size if power == 1.0 else size**power, F[told])
+    there = np.flatnonzero(F)  # most edges are far from every pair
+    size = np.minimum(np.abs(F[there]) / largest, 1.0)
+    found[there] = np.copysign(size if power == 1.0 else size**power, F[there])
     return found
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.base import ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
@@ -24,15 +25,16 @@ from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import Evidence, MembershipExponents
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.eigen.disk_work import DiskWork
-from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
+from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
+from mustlink.graph.several import several
 from mustlink.kernels.threads import threads
+from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import can_hold_out
@@ -47,12 +49,7 @@ USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 
 @dataclass(eq=False, repr=False)
-class GraphClusterer(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    GraphEstimator,
-):
+class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     """Base of the clusterers: K, and what every fit begins and ends with.
 
     `n_clusters` K: None takes the number of classes among the labels, and where they name none, or
@@ -75,6 +72,7 @@ class GraphClusterer(
     _first_new = 0  # no cluster ever had this number or a larger one
     _calibrated = None  # type: tuple[Ints, Calibration] | None  # and the labels that it is of
     _given = None  # type: Constraints | None  # about rows
+    _row_weights = None  # type: Floats | None
     _hierarchy = None  # type: MergeTree | None
 
     def _in_memory_only(self) -> dict[str, bool]:
@@ -101,26 +99,6 @@ class GraphClusterer(
         """
         return self._new_points(X).vote(self.labels_)
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Embedding of new points (q, d): the mean of their nearest fitted points' rows.
-
-        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
-        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
-        """
-        check_is_fitted(self)
-        return self._new_points(X, self._n_features_out).mean(self.embedding_)
-
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
-        """`fit(X, y, ...)`, then `embedding_`, one row a node."""
-        self.fit(X, y, **options)
-        found: NDArray[np.float64] = self.embedding_
-        return found
-
-    @property
-    def _n_features_out(self) -> int:
-        """Columns of the embedding."""
-        return int(self.embedding_.shape[1])
-
     def cost(self, n_classes: int | None = None) -> Cost:
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
         return eigenvectors(self._k_or(n_classes))
@@ -134,26 +112,58 @@ class GraphClusterer(
             raise InputError(_COUNTS)
         return self.cost_of_clusters(2, n, nnz)
 
+    def _home_of(
+        self,
+        X: Any,
+        recorder: Recorder,
+        known: Callable[[Any], Constraints],
+        others: dict[str, Any],
+        classes: int | None = None,
+        beside: int = 0,
+    ) -> Any:
+        """Where a fit to X runs: on disk where the graph stays there, else in memory; InputError.
+
+        `known(graph)` is what is known of its rows, with labels of `classes`; `others` is what else
+        `fit` got, which disk refuses; `beside` are bytes held beside the points.
+        """
+        self._used_seed = seed = self._seed()
+        cost = self.cost(classes)
+        if DISK in self.homes:
+            on_disk = partial(self._cost_on_disk, others, classes)
+            X = graph_where_short(self, X, recorder, cost, on_disk, seed)
+        if isinstance(X, DiskGraph) and self._stays_on_disk(X):
+            self._check_home(DISK, others)
+            if X.copies is not None and self._places_known:
+                raise InputError(
+                    "graph: has nodes that stand for several rows, of which nothing can be said "
+                    "on disk; give more memory, or take NCut"
+                )
+            k = self._named_clusters(known(X).classes.size)
+            if isinstance(k, str):
+                raise InputError(_COUNTS)
+            least = self.cost_of_clusters(k, X.n_nodes, X.n_entries)
+            return self._disk_work(X, self._columns(k), least, recorder)
+        X = several(X, others["graphs"], known)
+        work = self._work(X, recorder, seed, others["sample_weight"], cost, beside)
+        self._row_weights = work.row_weights  # which refits need, too
+        return MemoryWork(work)
+
+    def _home_again(self, recorder: Recorder) -> Any:
+        """Where the last fit ran, for a refit; raises InputError."""
+        if isinstance(self.graph_, DiskGraph):
+            self._check_home(DISK)
+            on_disk: Any = self
+            on_disk._home = on_disk._home.with_recorder(recorder)
+            return on_disk._home
+        return MemoryWork(self._view(self.graph_, recorder, row_weights=self._row_weights))
+
     def cost_of_clusters(self, k: int, n: int, nnz: int) -> DiskCost:
         """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
         columns = self._columns(k)
         return DiskCost(n, nnz, columns + n_guard_vectors(columns), told=self._places_known)
 
-    def _work_on_disk(self, graph: DiskGraph, n_classes: int, recorder: Recorder) -> DiskWork:
-        """The home of a graph that stays on disk; raises InputError where not even that fits."""
-        if graph.copies is not None and self._places_known:
-            raise InputError(
-                "graph: has nodes that stand for several rows, of which nothing can be said on "
-                "disk; give more memory, or take NCut"
-            )
-        k = self._named_clusters(n_classes)
-        if isinstance(k, str):
-            raise InputError(_COUNTS)
-        cost = self.cost_of_clusters(k, graph.n_nodes, graph.n_entries)
-        return self._disk_work(graph, self._columns(k), cost, recorder)
-
     def _k_or(self, n_classes: int | None) -> int:
-        """K as it was asked for; what is no number is told later."""
+        """K for a cost, before anything is checked."""
         wanted = n_classes if self._follows_labels else self.n_clusters
         usual = USUAL_CLUSTERS if self.n_clusters is None else MOST_COUNTED
         return wanted if isinstance(wanted, int) and wanted > 0 else usual
@@ -164,7 +174,7 @@ class GraphClusterer(
         return self.n_clusters is None or self.n_clusters == AUTO
 
     def _named_clusters(self, n_classes: int) -> Any:
-        """K as asked for, or as many as classes are named; AUTO where it is to be counted."""
+        """K as requested, or the number of named classes; AUTO where it is to be counted."""
         if self._follows_labels and n_classes > 1:
             return n_classes
         return USUAL_CLUSTERS if self.n_clusters is None else self.n_clusters
@@ -177,23 +187,22 @@ class GraphClusterer(
         `known` may have pairs of nodes that tell.
         """
         check_choice(self.isolated, ISOLATED, "isolated")
-        work = in_memory(work)
         recorder, n = work.recorder, work.n_nodes
-        asked, self._counted = self._named_clusters(n_classes), None
+        wanted, self._counted = self._named_clusters(n_classes), None
         if self._follows_labels and n_classes > 1:
             self._counted = "classes among the labels"
-        elif asked == AUTO:
+        elif wanted == AUTO:
             if work.home != MEMORY:
                 raise InputError(_COUNTS)
             count = count_clusters(work.view, seed, known)
-            asked, self._counted = count.k, count.reason
+            wanted, self._counted = count.k, count.reason
             if count.doubt is None:
                 recorder.note(f"n_clusters: {count.k} counted; {count.reason}")
             else:
                 recorder.warn(f"n_clusters: {count.k} taken; {count.doubt}")
         elif self.n_clusters is None:
-            recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
-        k = check_n_clusters(asked, n)
+            recorder.note(f"n_clusters: {wanted} taken, as neither a number nor labels were given")
+        k = check_n_clusters(wanted, n)
         if k > 1 and work.info.get("all_equal"):
             raise InputError(
                 f"n_clusters: {k} clusters asked of 1 distinct row: all {work.graph.n_rows} points "
@@ -209,7 +218,6 @@ class GraphClusterer(
 
     def _in_one(self, work: Any, known: Constraints) -> None:
         """K = 1: all nodes that have an edge are one cluster."""
-        work = in_memory(work)
         space, root = work.space, work.laplacian.root_degree
         clusters = space.rowwise(lambda r: np.where(r > 0, 0, -1), root)
         rows = space.rowwise(lambda r: (r > 0)[:, None].astype(np.float64), root)
@@ -244,7 +252,7 @@ class GraphClusterer(
         )
 
     def _scored(self, recorder: Recorder) -> Self:
-        """The fitted estimator; its report gains who counted, and how a network is cut."""
+        """Add to the report how K was counted, and how a network is cut."""
         graph = self.graph_
         if self.n_clusters == AUTO:
             counted = {"n_clusters": [self.report_.n_clusters, self._counted]}
@@ -256,24 +264,29 @@ class GraphClusterer(
         return self
 
     def _report_more(self, recorder: Recorder, **extra: Any) -> None:
-        """Add entries to the report, and what the recorder heard since."""
-        told = recorder.told()
+        """Add entries to the report, and the notes and warnings since."""
+        remarks = recorder.told()
         self.report_ = replace(
             self.report_,
             extra={**self.report_.extra, **extra},
-            notes=told["notes"],
-            warnings=told["warnings"],
+            notes=remarks["notes"],
+            warnings=remarks["warnings"],
         )
 
-    def _labels(self, work: Work, clusters: Any, k: int) -> Ints:
-        """Labels of the caller's rows; isolated nodes -1, or in the largest cluster."""
-        labels, sizes = work.labels_of_rows(clusters), work.cluster_sizes(clusters, k)
+    def _labels(self, work: Work, clusters: Any, k: int, sizes: Any = None, lost: int = 0) -> Ints:
+        """Labels of the caller's rows; of nodes without an edge -1, or the largest cluster's.
+
+        `sizes` (k,) of the clusters, where they are known; `lost` nodes have no edge any more.
+        """
+        labels = work.labels_of_rows(clusters)
+        sizes = work.cluster_sizes(clusters, k) if sizes is None else sizes
         warn_of_sizes(sizes, k, work.recorder)
-        if work.isolated:
+        if alone := work.isolated + lost:
+            done = "labelled -1"
             if self.isolated == "assign":
                 labels[labels < 0] = int(sizes.argmax())
-            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
-            note_alone(work.isolated, done, work.recorder)
+                done = "put in the largest cluster"
+            note_alone(alone, done, work.recorder)
         return labels
 
     # --- names, and numbers that mean the same cluster from one refit to the next
@@ -290,8 +303,8 @@ class GraphClusterer(
         there = set(np.unique(self.labels_[self.labels_ >= 0]).tolist())
         found = self.cluster_names_
         if not isinstance(names, Mapping):
-            told = f"{type(names).__name__} given"
-            raise InputError(f"names: {told}; give them by number: {{0: 'cats', 3: 'dogs'}}")
+            kind = type(names).__name__
+            raise InputError(f"names: {kind} given; give text by number: {{0: 'cats', 3: 'dogs'}}")
         for number, name in names.items():
             if number not in there:
                 raise InputError(f"names: no cluster has number {number}; labels_ tells which do")
@@ -313,6 +326,7 @@ class GraphClusterer(
         found = renumbered(old, self.labels_, first)
         self._reorder(found.labels)
         self.labels_ = found.labels
+        self.__dict__.pop("_cut_on_disk", None)  # its clusters have other numbers
         self._first_new = max(first, int(found.labels.max(initial=-1)) + 1)
         self._names = {
             number: name for number, name in self.cluster_names_.items() if number not in found.gone
@@ -320,9 +334,9 @@ class GraphClusterer(
         moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0
         recorder.note(f"{verb}: {moved:.2%} of the nodes changed their cluster")
         if found.new or found.gone:
-            told = [f"new {', '.join(map(str, found.new))}"] if found.new else []
-            told += [f"gone {', '.join(map(str, found.gone))}"] if found.gone else []
-            recorder.note(f"{verb}: clusters {'; '.join(told)}")
+            parts = [f"new {', '.join(map(str, found.new))}"] if found.new else []
+            parts += [f"gone {', '.join(map(str, found.gone))}"] if found.gone else []
+            recorder.note(f"{verb}: clusters {'; '.join(parts)}")
         changed = {"new": list(found.new), "gone": list(found.gone)}
         self._report_more(recorder, changed=moved, clusters_changed=changed)
         return self
@@ -341,7 +355,7 @@ class GraphClusterer(
         and v_c the cluster's mean row and mean squared distance from it; α and β are those of
         `calibration_`. `labels_` has the largest of a row: a node whose edges say otherwise is
         nearly a tie. Nodes without an edge that were put in a cluster (`isolated="assign"`) have
-        the clusters' sizes to the power α. Computed anew when asked for, in O(nnz + nKr).
+        the clusters' sizes to the power α. Computed at every access, in O(nnz + nKr).
         """
         calibration = self.calibration_
         with threads(self.n_jobs):
@@ -377,7 +391,7 @@ class GraphClusterer(
 
     @property
     def constraints_(self) -> Constraints:
-        """What the last fit was told of the rows, labels and pairs alike; empty for nothing."""
+        """Labels and pairs of the last fit, of the rows; empty where there were none."""
         check_is_fitted(self)
         return Constraints.none(self.graph_.n_rows) if self._given is None else self._given
 
@@ -436,7 +450,7 @@ class GraphClusterer(
         k = max(self.report_.n_clusters, int(labels.max(initial=-1)) + 1)
         return Evidence.of(self.graph_, labels[first], np.asarray(self.embedding_)[first], k)
 
-    # --- fewer and more clusters than were asked for
+    # --- fewer and more clusters than K
 
     @property
     def hierarchy_(self) -> Floats:
@@ -444,7 +458,7 @@ class GraphClusterer(
 
         Leaves are parts of the clusters, up to 64 in all, by k-means on the smoothest vectors of
         the graph; they are merged by normalised cut (`discretize.merge_tree`), within a cluster
-        first: at K clusters it is cut into `labels_`. What was told is kept at each level:
+        first: at K clusters it is cut into `labels_`. Constraints are kept at each level:
         parts with must-links between them are merged before others, with cannot-links last.
         `hierarchy_leaves_` are the leaves of the rows; `scipy.cluster.hierarchy.dendrogram` draws
         it. Cost: 4K smooth vectors, where the fit had fewer, and one pass over the edges.

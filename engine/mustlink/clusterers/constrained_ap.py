@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import (
-    NodeMatrix,
     acting,
     cannot_links,
     difference_form,
@@ -17,10 +16,11 @@ from mustlink.constraints.links import (
 )
 from mustlink.core.check import check_choice, check_positive
 from mustlink.eigen.penalized import PenalizedProblem, PosteriorProblem, lost_variance
+from mustlink.eigen.problem import Problem
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import PlacedLaplacian
-from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, of_copies
+from mustlink.selection.constrained_fit import Formulation, KnownGraph, ParameterValues, of_copies
 
 _NOISES = (0.1, 0.3, 1.0)
 
@@ -40,7 +40,7 @@ class ConstrainedAP(ConstrainedSpectral):
     * `prior="affinity"`: K = W + D, the affinity itself, as in the paper; the loops D, ours,
       make it semidefinite and leave the normalised cut as it is. s² = noise²·(mean degree).
       D^-½K'D^-½ = I + S − R, so its leading vectors are the K smallest of L̄ + R, R of low rank. A
-      pair is heard as far as its nodes' neighbours. Up to c = 3,000 constrained nodes: O(c³).
+      pair acts as far as its nodes' neighbours. Up to c = 3,000 constrained nodes: O(c³).
     * `prior="laplacian"`: K = (L̄ + εI)⁻¹, whose nodes are alike along paths of any length, and
       x = D^-½v, s² = noise²/(mean degree). K' = (L̄ + εI + FᵀF/s²)⁻¹, whose leading vectors are the
       K smallest of L̄ + FᵀF/s², whatever ε is; cliques of labelled nodes stay low rank. The
@@ -65,39 +65,30 @@ class ConstrainedAP(ConstrainedSpectral):
         must = acting(must_links(known), graph.degrees)
         cannot = acting(cannot_links(known), graph.degrees)
         observed = difference_form(must) + sum_form(cannot)
-        problem = _PRIORS[self.prior](laplacian, observed, known, k, laplacian.mean_degree)
-        grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
+        degree = laplacian.mean_degree
+        problem: Problem
+        if self.prior == "laplacian":
+            problem = PenalizedProblem(
+                laplacian,
+                local_operator(observed, laplacian, known.nodes, scaled=True),
+                columns=k,
+                weights=lambda noise: (1.0, degree / noise**2),
+                positive=True,
+            )
+        else:
+            lost = lost_variance(cast(NormalizedLaplacian, laplacian), observed, known.nodes)
+            R = lost.at(degree)
+            problem = PosteriorProblem(laplacian, R, columns=k, lost=lost, variance=degree)
+        noises = _NOISES if isinstance(self.noise, str) else (float(self.noise),)
+        grid = ParameterValues.of(*noises)
         return Formulation(problem, of_copies(graph, laplacian), ("sphere",), grid)
 
     def _in_memory_only(self) -> dict[str, bool]:
         return {**super()._in_memory_only(), "prior": self.prior == "affinity"}
 
     def _check_parameter(self) -> None:
-        check_choice(self.prior, tuple(_PRIORS), "prior")
+        check_choice(self.prior, ("affinity", "laplacian"), "prior")
         if isinstance(self.noise, str):
             check_choice(self.noise, ("auto",), "noise")
         else:
             check_positive(self.noise, "noise")
-
-
-def _of_laplacian(
-    laplacian: PlacedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
-) -> PenalizedProblem:
-    return PenalizedProblem(
-        laplacian,
-        local_operator(observed, laplacian, known.nodes, scaled=True),
-        columns=k,
-        weights=lambda noise: (1.0, degree / noise**2),
-        positive=True,
-    )
-
-
-def _of_affinity(
-    laplacian: PlacedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
-) -> PosteriorProblem:
-    assert isinstance(laplacian, NormalizedLaplacian)  # asked for their neighbours
-    lost = lost_variance(laplacian, observed, known.nodes)
-    return PosteriorProblem(laplacian, lost.at(degree), columns=k, lost=lost, variance=degree)
-
-
-_PRIORS = {"affinity": _of_affinity, "laplacian": _of_laplacian}

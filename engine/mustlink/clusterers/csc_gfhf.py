@@ -37,7 +37,6 @@ from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import refuse_blind_scoring, side_information
 from mustlink.graph.forms import on_both_sides
-from mustlink.graph.several import several
 from mustlink.linear.cg import done
 from mustlink.linear.laplacian_solve import Inverse, dense_inverse, rough_inverse
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -52,7 +51,7 @@ FARTHEST = float(np.sqrt(2.0))  # between two nodes that certainly belong to dif
 _ROUGH = 10.0  # propagated values so much less sharp than the vectors give the same clusters
 LARGE = 20_000  # nodes above which solves and kernel are as sharp as labels need, no sharper
 _FEW, _MANY = 5, 25  # steps of conjugate gradients in a round
-_MISSING = 0.1  # share of the kernel that a person should hear is missing
+_MISSING = 0.1  # share of the kernel that may be missing without a warning
 _DROPPED = 100.0  # eigenvalues of Q̄ below this many kernel tolerances are left out
 
 
@@ -129,11 +128,14 @@ class CSCGFHF(GraphClusterer):
         refuse_blind_scoring(y)
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
-            self._used_seed = seed = self._seed()
-            X = several(X, graphs, lambda graph: side_information(graph, y, None))
-            beside, cost = bytes_of(prior, belief), self.cost(n_classes_in(y))
-            work = self._work(X, recorder, seed, sample_weight, cost, beside)
-            self._row_weights = work.row_weights
+            work = self._home_of(
+                X,
+                recorder,
+                lambda graph: side_information(graph, y, None),
+                {"graphs": graphs, "sample_weight": sample_weight},
+                n_classes_in(y),
+                bytes_of(prior, belief),
+            )
             self._run(work, y, names, prior, belief)
         return self._scored(recorder)
 
@@ -157,8 +159,7 @@ class CSCGFHF(GraphClusterer):
             y = y.labels
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
-            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
-            self._run(work, y, names, prior, belief)
+            self._run(self._home_again(recorder), y, names, prior, belief)
         if np.array_equal(had.classes_, self.classes_):
             self._numbered_as(had.labels_, recorder)
         else:
@@ -166,10 +167,16 @@ class CSCGFHF(GraphClusterer):
             self._names, self._first_new = None, 0
         return self._scored(recorder)
 
-    def _run(self, work: Workspace, y: Any, names: Any, prior: Any, belief: Any) -> None:
+    def _run(self, work: MemoryWork, y: Any, names: Any, prior: Any, belief: Any) -> None:
         """Cluster a graph by labels that are numbers, whose `names` may be others."""
-        graph, recorder, seed = work.graph, work.recorder, self._used_seed
-        spread = self._propagated(work, y, seed, prior, belief)  # 1-3
+        view, graph, recorder, seed = work.view, work.graph, work.recorder, self._used_seed
+        tol, n = self.tol, graph.n_nodes
+        if tol is None and n > LARGE:  # no sharper than the vectors need them
+            tol = _ROUGH * default_tolerance(n)
+        how: Any = {"solver": self.solver, "max_iter": self.max_iter, "n_jobs": self.n_jobs}
+        how |= {"class_mass": self.class_mass, "refine": False, "random_state": seed}
+        harmonic = GFHF(tol=tol, **how)
+        spread = harmonic.fit_on(view, y, seed, prior, belief)  # 1-3
         given = as_labels(on_both_sides(y, graph), graph.n_rows)
         self._given = Constraints.from_labels(given)
         classes, self.propagated_ = spread.classes_, spread.label_distributions_
@@ -181,13 +188,17 @@ class CSCGFHF(GraphClusterer):
         if k == 1:
             self._in_one(work, self._given)
             return
-        way = self._way(k)
-        asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y, prior, belief)
-        part = answered(laplacian_of(work), P)  # 11
+        way = self.assign
+        if way == "auto":
+            way = "sign" if k == 2 else "sphere"
+        elif way == "sign" and k != 2:
+            raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
+        depends = type(self).__name__, self._depends(), seed, y, prior, belief
+        part = answered(work.laplacian, P)  # 11
         found = work.kept(
             "stationary labelings",
-            asked,
-            lambda: self._stationary(work, part, part.to_working_order(P), k),  # 4-16
+            depends,
+            lambda: self._stationary(view, part, part.to_working_order(P), k),  # 4-16
             (Stationary, LowRankSolution, Convergence),
         )
 
@@ -199,14 +210,17 @@ class CSCGFHF(GraphClusterer):
             with recorder.stage("clusters"):
                 return assign(rows, k, way, seed, space=part.space).labels
 
-        clusters = work.kept("clusters", asked, clustered)
+        clusters = work.kept("clusters", depends, clustered)
         with recorder.stage("labels"):
             codes = np.where(np.isin(given, classes), np.searchsorted(classes, given), -1)
             whole = np.full(graph.n_nodes, -1, dtype=np.int64)
             whole[part.nodes] = clusters
             self.labels_ = as_classes(graph.spread(whole), codes, k, classes.size)
             if self.isolated == "assign":
-                self._assign_rest(recorder)
+                left = np.flatnonzero(self.labels_ < 0)
+                self.labels_[left] = np.bincount(self.labels_[self.labels_ >= 0]).argmax()
+                if left.size:
+                    recorder.note(f"{left.size} of them put in the largest cluster")
             self.embedding_ = graph.spread(part.from_working_order(rows))
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         note_of_kernel(found, int(self.max_rank), recorder)
@@ -220,7 +234,7 @@ class CSCGFHF(GraphClusterer):
             "solver": found.solver,
         }
         self._report(
-            MemoryWork(work),
+            work,
             k,
             choices,
             found.solution.convergence,
@@ -235,22 +249,6 @@ class CSCGFHF(GraphClusterer):
     def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
         twin = self._twin().set_params(random_state=self._used_seed)
         return twin.fit(self.graph_, given.labels, observer=recorder)
-
-    def _propagated(self, work: Workspace, y: Any, seed: int, prior: Any, belief: Any) -> GFHF:
-        """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""
-        tol, n = self.tol, work.graph.n_nodes
-        if tol is None and n > LARGE:
-            tol = _ROUGH * default_tolerance(n)
-        method = GFHF(
-            class_mass=self.class_mass,
-            refine=False,
-            solver=self.solver,
-            tol=tol,
-            max_iter=self.max_iter,
-            random_state=seed,
-            n_jobs=self.n_jobs,
-        )
-        return method.fit_on(work, y, seed, prior, belief)
 
     @property
     def _width(self) -> float:
@@ -268,25 +266,6 @@ class CSCGFHF(GraphClusterer):
         as_integer(self.max_rank, "max_rank", 2)
         if not self._follows_labels:
             as_integer(self.n_clusters, "n_clusters", 1)
-        if self.assign == "sign" and not self._follows_labels and self.n_clusters != 2:
-            raise InputError(
-                f'assign: "sign" makes 2 clusters, not {self.n_clusters}; use "sphere"'
-            )
-
-    def _way(self, k: int) -> str:
-        """How clusters are made of the vectors."""
-        if self.assign == "auto":
-            return "sign" if k == 2 else "sphere"
-        if self.assign == "sign" and k != 2:
-            raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
-        return self.assign
-
-    def _assign_rest(self, recorder: Recorder) -> None:
-        """Put the nodes without a cluster into the largest."""
-        left = np.flatnonzero(self.labels_ < 0)
-        if left.size:
-            self.labels_[left] = np.bincount(self.labels_[self.labels_ >= 0]).argmax()
-            recorder.note(f"{left.size} of them put in the largest cluster")
 
     def _stationary(
         self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int
@@ -312,7 +291,7 @@ class CSCGFHF(GraphClusterer):
                 least=k - 1,
                 tol=min(0.1, _DROPPED * sharp),
             )
-        rank, error, spread = int(Q.pivots.size), Q.error, Q.spread
+        about = int(Q.pivots.size), Q.error, Q.spread
         del Q  # n·r numbers
         tol = default_tolerance(m, single=work.single) if self.tol is None else self.tol
         most = int(self.max_iter)
@@ -330,7 +309,7 @@ class CSCGFHF(GraphClusterer):
             )
         if solution.convergence.reason == TIME_LIMIT:
             recorder.skip_for_time(solution.convergence.status)
-        return Stationary(solution, solver, rank, error, spread)
+        return Stationary(solution, solver, *about)
 
     def _inverse(
         self, work: Workspace, part: NormalizedLaplacian, steps: int

@@ -36,10 +36,10 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian
-from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, per_root
+from mustlink.selection.constrained_fit import Formulation, KnownGraph, ParameterValues, per_root
 from mustlink.space import Block
 
-_BETAS = Grid(smooth=(0.5, 0.1), exact=(0.5, 0.1, 0.01), rivals=(0.01,), neutral=-10.0)
+_BETAS = ParameterValues(smooth=(0.5, 0.1), exact=(0.5, 0.1, 0.01), rivals=(0.01,), neutral=-10.0)
 # Pairs of most nodes of a small graph may say more than its edges: 2n pairs, three two-class sets,
 # mean ARI .93 with the second rival, .64 without (Hepatitis, Ionosphere, Glass).
 _PAIR_BETAS = replace(_BETAS, rivals=(0.01, 0.99))
@@ -144,10 +144,6 @@ class ConstrainedCut(Problem):
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0.0)))
         return Solution(V, values, values * volume, 0.0, 0.0, sharp, p=basis.p)
 
-    def check(self, b: float) -> None:
-        """Line 4, before any eigenvector is computed; raises InfeasibleError."""
-        check_beta(b, self.kth(self.rank), self.kth(1), self.rank)
-
     def kth(self, k: int) -> float:
         """λ_k(Q̄), the last one if there are fewer."""
         return self.Q.kth_largest(min(k, self.Q.size))
@@ -187,13 +183,11 @@ class CSP(ConstrainedSpectral):
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
     * `n_vectors`: how many feasible vectors are clustered, and their last eigenvalue of Q̄ is what
       β is a fraction of: None is K − 1 (WD14), WHC11's FCSC takes K for K > 2.
-    * `subspace`: "exact" is the paper's full problem, p solves it in the span of the graph's p
-      smoothest eigenvectors, which few constraints on many nodes need and which makes new
-      constraints a matter of seconds (`refit`); "auto" chooses by constraints held out of the fit.
     * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "split" (K = 2, at the value that keeps most
       constraints), "sign-kmeans" (eq. 15), "cost-weighted" (eq. 16), "sphere" (rows of length 1,
       FCSC-SP), "auto".
-    * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄).
+    * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄); `subspace`, `init`,
+      `tol`, `max_iter`, `regularization`: as in `ConstrainedSpectral`.
 
     A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
     eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).
@@ -231,10 +225,12 @@ class CSP(ConstrainedSpectral):
             yields=self.beta == "auto",
             tight=self.beta == "tight",
         )
+        if not isinstance(self.beta, str) and self.beta >= 1 and cut.acts:  # 4
+            check_beta(self.beta, cut.kth(cut.rank), cut.kth(1), cut.rank)
         roundings = ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans")
         return Formulation(cut, per_root(laplacian), roundings, self._grid(cut, known))
 
-    def _grid(self, cut: ConstrainedCut, known: Constraints) -> Grid:
+    def _grid(self, cut: ConstrainedCut, known: Constraints) -> ParameterValues:
         """The fractions to choose from; one if the caller gave it."""
         if self.beta == "auto":
             labels = known.labels is not None or known.soft_labels is not None
@@ -245,8 +241,8 @@ class CSP(ConstrainedSpectral):
             if self._by_criterion and cut.kth(cut.rank) <= 0:
                 # Others leave too few vectors; without constraints nothing is demanded.
                 betas = tuple(b for b in betas if b < 0) or (-1.0,)
-            return Grid.of(*betas, neutral=-10.0)
-        return Grid.of(float(self.beta))
+            return ParameterValues.of(*betas, neutral=-10.0)
+        return ParameterValues.of(float(self.beta))
 
     def _check_parameter(self) -> None:
         if self.n_vectors is not None:
@@ -260,11 +256,6 @@ class CSP(ConstrainedSpectral):
             raise InputError(
                 'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
             )
-
-    def _before_work(self, problem: Problem) -> None:
-        if not isinstance(self.beta, str) and self.beta >= 1 and problem.acts:
-            assert isinstance(problem, ConstrainedCut)
-            problem.check(self.beta)
 
     def _in_memory_only(self) -> dict[str, bool]:
         by_name = isinstance(self.beta, str) and self.beta not in ("auto", "tight")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mustlink.context.method_cost import Cost, eigenvectors
 from mustlink.context.workspace import Workspace
@@ -32,7 +32,7 @@ from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
+from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
 from mustlink.linear.multigrid.cycle import largest_eigenvalue
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
@@ -46,7 +46,7 @@ from mustlink.propagation.neighborhoods import located
 
 
 @dataclass(eq=False, repr=False)
-class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):
+class GraphEmbedding(GraphTransformer, GraphEstimator):
     """Base of the embeddings: `n_components` coordinates f that make fᵀMf least.
 
     * `n_components` d: number of coordinates; `solver`, `tol` and `max_iter`: how they are found.
@@ -108,7 +108,12 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
                     "check that the right columns were read"
                 )
             laplacian = laplacian_of(work)
-            self._check_room(laplacian)
+            room, d = laplacian.size - laplacian.null.n_components, int(self.n_components)
+            if d > room:
+                raise InputError(
+                    f"n_components: {d} coordinates asked of {laplacian.size} distinct nodes with "
+                    f"an edge, which have {room} beside what is constant; ask for fewer"
+                )
             inside = points[graph.first_rows[laplacian.nodes]] if needs else None
             found = self._embed(work, laplacian, inside, seed)
         check_answer(found.vectors, "the embedding")
@@ -129,33 +134,6 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
             extra={"n_components": graph.n_components, "eigenvalues": found.values.tolist()},
         )
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
-        """`fit(X, y, ...)`, then `embedding_`, one row a point."""
-        self.fit(X, y, **options)
-        return self.embedding_
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Coordinates of new points (q, D): the mean of their nearest fitted points'.
-
-        f(x) = Σ_j w_j f_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
-        distance of the 7th; a fitted point keeps its own. Cost O(q n D).
-        """
-        return self._new_points(X).mean(self.embedding_)
-
-    @property
-    def _n_features_out(self) -> int:
-        """Number of coordinates."""
-        return int(self.embedding_.shape[1])
-
-    def _check_room(self, laplacian: NormalizedLaplacian) -> None:
-        """Raise InputError where there are not so many coordinates."""
-        room, d = laplacian.size - laplacian.null.n_components, int(self.n_components)
-        if d > room:
-            raise InputError(
-                f"n_components: {d} coordinates asked of {laplacian.size} distinct nodes with an "
-                f"edge, which have {room} beside what is constant; ask for fewer"
-            )
 
     def _doubt(
         self, laplacian: NormalizedLaplacian, found: EigenResult, recorder: Recorder
@@ -308,7 +286,7 @@ class LTSA(EmbeddingOfFits):
 # --- The smoothest vectors of a form that fits neighbourhoods: eigenvectors of LLE's and LTSA's
 
 
-_ROOM = 2e9  # bytes that factors may take where nobody said
+_ROOM = 2e9  # bytes that factors may take without a memory limit
 _SMOOTH, _AXES = 20, 20  # vectors of the graph, and axes of the points, that lobpcg starts from
 _WIDE = 1000  # columns of points from which no axes are looked for
 _STEPS = 20  # of the power method, for ‖M‖
@@ -331,16 +309,17 @@ def smoothest_of_fits(
     null = NullSpace(part, root / np.sqrt(np.bincount(part, root**2)[part]), part.max() + 1)
     solver = how.solver
     dense = solver == "dense" or (solver == "auto" and energy.size <= DENSE_BELOW)
-    matrix = None
+    found: EigenResult | None = None
     if dense or solver != "lobpcg":
         by = sp.diags_array(1.0 / root)
         matrix = sp.csr_matrix(by @ energy.matrix() @ by)
-    found: EigenResult | None = None
-    with work.recorder.stage("eigenvectors of the fits"):
-        if matrix is not None and dense:
-            found = _dense(matrix, null, int(how.n_components))
-        elif matrix is not None and (solver == "shift-invert" or _fits(work, matrix)):
-            found = _factored(work, matrix, null, how, seed)
+        with work.recorder.stage("eigenvectors of the fits"), suppress(OutOfTimeError):
+            if dense:
+                found = _dense(matrix, null, int(how.n_components))
+            elif solver == "shift-invert" or _fits(work, matrix):
+                more: Any = {"tol": 1e-8 if how.tol is None else how.tol, "seed": seed}
+                more |= {"max_iter": int(how.max_iter), "deadline": work.recorder.deadline}
+                found = smallest_by_factors(matrix, null, int(how.n_components), **more)
     if found is None:
         found = _iterated(work, laplacian, energy, points, null, how, seed)
     U = signed(laplacian, found.vectors)
@@ -354,8 +333,8 @@ def _dense(matrix: sp.csr_matrix, null: NullSpace, count: int) -> EigenResult:
     size = max(float(np.abs(A).sum(axis=1).max()), 1e-300)
     values, V = dense_algebra.eigh(A + 2 * size * Z @ Z.T, subset=(0, count - 1))
     residuals = np.linalg.norm(A @ V - V * values, axis=0) / size
-    told = Convergence("LAPACK", "direct", 0, residuals, max(1e-8, float(residuals.max())))
-    return EigenResult(np.maximum(values, 0.0), V, told)
+    direct = Convergence("LAPACK", "direct", 0, residuals, max(1e-8, float(residuals.max())))
+    return EigenResult(np.maximum(values, 0.0), V, direct)
 
 
 def _fits(work: Workspace, matrix: sp.csr_matrix) -> bool:
@@ -369,18 +348,6 @@ def _fits(work: Workspace, matrix: sp.csr_matrix) -> bool:
             f"{room / 1e9:.1f}; lobpcg instead"
         )
     return wanted <= room
-
-
-def _factored(
-    work: Workspace, matrix: sp.csr_matrix, null: NullSpace, how: GraphEmbedding, seed: int
-) -> EigenResult | None:
-    """By factors; None where the time was up before the end."""
-    tol, until = 1e-8 if how.tol is None else how.tol, work.recorder.deadline
-    more: Any = {"tol": tol, "max_iter": int(how.max_iter), "seed": seed, "deadline": until}
-    try:
-        return smallest_by_factors(matrix, null, int(how.n_components), **more)
-    except OutOfTimeError:
-        return None
 
 
 def _iterated(

@@ -14,7 +14,13 @@ from mustlink.core.check import check_positive
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.protocol import PlacedLaplacian
-from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, all_rows, per_root
+from mustlink.selection.constrained_fit import (
+    Formulation,
+    KnownGraph,
+    ParameterValues,
+    all_rows,
+    per_root,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -64,7 +70,7 @@ class FastGE(ConstrainedSpectral):
             to_volume=True,
         )
         roundings = ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans")
-        grid = Grid(rivals=(1.0,))
+        grid = ParameterValues(rivals=(1.0,))
         return Formulation(problem, per_root(laplacian), roundings, grid)
 
     def _check_parameter(self) -> None:

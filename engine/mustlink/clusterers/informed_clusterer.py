@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,21 +21,17 @@ from mustlink.clusterers.result_warnings import (
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import Cost, eigenvectors, full_problem
-from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.core.labels import n_classes_in
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
-from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
-from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
+from mustlink.eigen.problem import FeasibleCuts, Solution, Solving
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import side_information, told_of_all
-from mustlink.graph.disk_graph import DiskGraph
-from mustlink.graph.several import several
-from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.propagation.prior import bytes_of
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel
@@ -58,10 +53,7 @@ class InformedClusterer(GraphClusterer):
 
     @abstractmethod
     def _run(self, work: Any, known: Constraints, seed: int) -> None:
-        """Cluster a graph with what is known and set the results.
-
-        `work` is a `Workspace`, or another home where the method runs in one.
-        """
+        """Cluster the graph of a home with what is known of its nodes, and set the results."""
 
     @fits
     def fit(
@@ -78,9 +70,9 @@ class InformedClusterer(GraphClusterer):
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
         `y` (n,) are labels of some nodes, numbers with -1 for unknown or text with "": all their
-        pairs are constraints; `constraints` anything else, or more. `sample_weight` (n,) >= 0 tells
-        how often every row counts, with what is said of it, as if it were repeated; rows of weight
-        0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
+        pairs are constraints; `constraints` anything else, or more. `sample_weight` (n,) >= 0 is
+        how often every row counts, with its labels and pairs, as if it were repeated; rows of
+        weight 0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
         `graph_weights`; X may then be None.
 
         `prior` (n, K) is what something else says of the nodes, distributions over the classes of
@@ -89,40 +81,20 @@ class InformedClusterer(GraphClusterer):
         """
         self._check()
         recorder = recorded(observer)
-        told: dict[str, Any] = {"prior": prior, "belief": belief}
+        others = {"sample_weight": sample_weight, "graphs": graphs}
+
+        def known(graph: Any, recorder: Recorder | None = None) -> Constraints:
+            return side_information(graph, y, constraints, recorder, prior=prior, belief=belief)
+
         with self._running(recorder):
             classes = self._classes_named(y, constraints, prior)
-            cost, others = self.cost(classes), {"sample_weight": sample_weight, "graphs": graphs}
-            seed = self._seed()
-            if DISK in self.homes:
-                on_disk = partial(self._cost_on_disk, others, classes)
-                X = graph_where_short(self, X, recorder, cost, on_disk, seed)
-            if isinstance(X, DiskGraph) and self._stays_on_disk(X):
-                known = side_information(X, y, constraints, recorder, **told)
-                self._fit_on_disk(X, known, recorder, others, seed)
-                return self
-            X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
-            work = self._work(X, recorder, seed, sample_weight, cost, beside)
-            self._row_weights = work.row_weights  # of which `refit` is told, too
-            given = side_information(work.graph, y, constraints, recorder, **told)
-            self._used_seed = seed
-            self._run(work, self._of_nodes(given, work), seed)
+            work = self._home_of(X, recorder, known, others, classes, beside)
+            if work.home == DISK:
+                self._home = work  # for refits
+            given = known(work.graph, recorder)
+            self._run(work, self._of_nodes(given, work), self._used_seed)
         return self._scored(recorder)
-
-    def _fit_on_disk(
-        self,
-        graph: DiskGraph,
-        known: Constraints,
-        recorder: Recorder,
-        others: dict[str, Any],
-        seed: int,
-    ) -> None:
-        """`fit` of a graph that is read by blocks of rows; `embedding_` has its rows on disk."""
-        self._check_home(DISK, others)
-        self._home = self._work_on_disk(graph, known.classes.size, recorder)
-        self._used_seed, self._given = seed, known
-        self._run(self._home, known, seed)
 
     @fits_again
     def refit(
@@ -146,14 +118,8 @@ class InformedClusterer(GraphClusterer):
             y, constraints = constraints, y
         recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
+            work = self._home_again(recorder)
             given = side_information(self.graph_, y, constraints, recorder)
-            if isinstance(self.graph_, DiskGraph):
-                self._check_home(DISK)
-                self._home, self._given = self._home.with_recorder(recorder), given
-                self._run_again(self._home, given)
-                del self._cut_on_disk  # its clusters have other numbers
-                return self._numbered_as(labels, recorder)
-            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run_again(work, self._of_nodes(given, work))
         return self._numbered_as(labels, recorder)._scored(recorder)
 
@@ -167,8 +133,8 @@ class InformedClusterer(GraphClusterer):
     ) -> Self:
         """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
 
-        The rows are n + m then, the new ones last; `y` (m,) are labels of these, `constraints` say
-        more of all. What was told before holds. New points are joined to the graph by edges to
+        The rows are n + m then, the new ones last; `y` (m,) are labels of these, `constraints` are
+        more of all. What was known before holds. New points are joined to the graph by edges to
         their nearest, smooth vectors are extended and sharpened where that is needed, clusters keep
         their numbers and names. The graph is not searched again: after many additions a fit finds
         better neighbours. Raises InputError, and then nothing has changed.
@@ -176,7 +142,7 @@ class InformedClusterer(GraphClusterer):
         self._check()
         recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
-            work = self._grown(X, recorder)
+            work = MemoryWork(self._grown(X, recorder))
             given = told_of_all(self._given, work.graph.n_rows, y, constraints)
             self._run_again(work, self._of_nodes(given, work))
             return self._numbered_as(labels, recorder, "add")._scored(recorder)
@@ -188,7 +154,7 @@ class InformedClusterer(GraphClusterer):
     def _classes_named(
         self, y: Any, constraints: Constraints | None, prior: Any = None
     ) -> int | None:
-        """Classes that labels name, where K is as many; what is wrong is told later."""
+        """Number of named classes, where K follows it; labels are checked later."""
         if not self._follows_labels:
             return None
         if prior is not None and np.ndim(prior) == 2:
@@ -197,26 +163,30 @@ class InformedClusterer(GraphClusterer):
             return constraints.classes.size
         return None if isinstance(y, Constraints) else n_classes_in(y)
 
-    def fit_on(self, work: Workspace, known: Constraints, seed: int) -> Self:
-        """`fit` as a step of another method, on its view of the graph and what it knows of rows."""
-        self._check()
-        self._row_weights, self._used_seed = work.row_weights, seed
-        self._run(work, self._of_nodes(known, work), seed)
-        return self
-
     def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
-        work = self._view(self.graph_, recorder, row_weights=self._row_weights)
-        return self._twin().fit_on(work, given, self._used_seed)
+        work = MemoryWork(self._view(self.graph_, recorder, row_weights=self._row_weights))
+        twin = self._twin()
+        twin._row_weights, twin._used_seed = self._row_weights, self._used_seed
+        twin._run(work, twin._of_nodes(given, work), self._used_seed, **self._choices())
+        return twin
 
-    def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
-        """What was said of rows, of the nodes that they are; tells what contradicts itself."""
+    def _choices(self) -> dict[str, Any]:
+        """What of this fit is not chosen again, as `_run` takes it."""
+        return {}
+
+    def _of_nodes(self, given: Constraints, work: Any) -> Constraints:
+        """What is known of rows, of the nodes that they are; warns of contradictions.
+
+        On disk nodes are rows.
+        """
         graph, self._given = work.graph, given
-        if graph.rows is None and graph.weights is None:
+        if work.home != MEMORY or (graph.rows is None and graph.weights is None):
             return given
         if given.is_empty:
             return Constraints.none(graph.n_nodes)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
-        known, doubts = merge_duplicates(given, rows, work.weight_of_rows, graph.n_nodes)
+        counts = work.view.weight_of_rows
+        known, doubts = merge_duplicates(given, rows, counts, graph.n_nodes)
         for doubt in doubts:
             work.recorder.warn(doubt)
         return known
@@ -283,24 +253,19 @@ class ConstrainedSpectral(InformedClusterer):
     def _check_parameter(self) -> None:
         """Raise InputError for a parameter of the method that makes no sense."""
 
-    def _before_work(self, problem: Problem) -> None:
-        """Raise InfeasibleError for what can be known before any eigenvector."""
-
     @property
     def _by_criterion(self) -> bool:
-        """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
+        """Whether the parameter is chosen by WHC11's criterion E, as its value says."""
         return False
 
-    def _run_again(self, work: Workspace, known: Constraints) -> None:
-        """With the choices made before while what is known is of the same order."""
-        self._run(work, known, self._used_seed, self._choice_kept(known))
-
-    def _choice_kept(self, known: Constraints) -> tuple[SelectedModel | None, int] | None:
-        """The last choice and its K, while half to twice as much is known as when it was made."""
+    def _run_again(self, work: Any, known: Constraints) -> None:
+        """With the last choice, while half to twice as much is known as when it was made."""
         similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
-        same = self._asked == self._questions()
-        kept = similar and same and self._acted and not known.is_empty
-        return (self._choice, before(self).report_.n_clusters) if kept else None
+        same = self._asked == self._parameters()
+        last = None
+        if similar and same and self._acted and not known.is_empty:
+            last = self._choice, before(self).report_.n_clusters
+        self._run(work, known, self._used_seed, last)
 
     def _columns(self, k: int) -> int:
         return USUAL * k if isinstance(self.subspace, str) else int(self.subspace)
@@ -314,16 +279,10 @@ class ConstrainedSpectral(InformedClusterer):
             "solver": self.solver not in ("auto", "lobpcg"),
         }
 
-    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
-        """With the choices of this fit: nothing is chosen again."""
-        twin, work = self._twin(), self._view(self.graph_, recorder, row_weights=self._row_weights)
-        twin._row_weights = work.row_weights
-        fixed = self._choice, self.report_.n_clusters
-        twin._run(work, twin._of_nodes(given, work), self._used_seed, fixed)
-        return twin
+    def _choices(self) -> dict[str, Any]:
+        return {"last": (self._choice, self.report_.n_clusters)}
 
-    def _questions(self) -> dict[str, Any]:
-        """The parameters, as they were asked for."""
+    def _parameters(self) -> dict[str, str]:
         return {name: repr(value) for name, value in self.get_params().items()}
 
     def _check(self) -> None:
@@ -347,13 +306,11 @@ class ConstrainedSpectral(InformedClusterer):
         work: Any,
         known: Constraints,
         seed: int,
-        kept: tuple[SelectedModel | None, int] | None = None,
+        last: tuple[SelectedModel | None, int] | None = None,
     ) -> None:
-        """`kept` is the choice of an earlier run, and the K that it was made for."""
-        work = in_memory(work)
+        """`last` is the choice of an earlier run, and the K that it was made for."""
         recorder = work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed, known)
-        fixed = kept[0] if kept is not None and kept[1] == k else None
         if self.assign in ("sign", "split") and k != 2:
             raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
         if k == 1:
@@ -362,12 +319,13 @@ class ConstrainedSpectral(InformedClusterer):
             self._acted, self._asked = False, {}
             return
         request = self._request(work, known, k, seed)
+        fixed = last[0] if last is not None and last[1] == k else None
         depends = type(self).__name__, self._depends(), seed, fixed, known
 
         def embedding() -> tuple[SelectedModel, Solution]:
             # Together: which eigenvectors the second step uses depends on what the first needed.
-            chosen = fixed if fixed is not None else resolve(request)
-            return chosen, request.solved(chosen)
+            choice = resolve(request) if fixed is None else fixed
+            return choice, request.solved(choice)
 
         def clustered() -> Any:
             with recorder.stage("clusters"):
@@ -375,27 +333,26 @@ class ConstrainedSpectral(InformedClusterer):
 
         choice, solution = work.kept("embedding", depends, embedding, KEPT)
         rows = request.rows(solution)
-        found = work.kept("clusters", depends, clustered)
+        clusters = work.kept("clusters", depends, clustered)
         with recorder.stage("labels"):
-            self.labels_ = self._labels(work, found, k)
+            self.labels_ = self._labels(work, clusters, k)
             check_answer(work.space.dots(rows, rows), "embedding")
             self.embedding_ = work.from_working_order(rows)
+        self.graph_ = work.graph
+        self.eigenvalues_, self.costs_ = solution.values, solution.cost
+        self._choice, self._asked = choice, self._parameters()
+        self._acted = request.formulation.problem.acts and not known.is_empty
+        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
+            self._amount = known.n_constraints
         if solution.note:
             recorder.note(solution.note)
         doubt_feasible(solution, recorder)
         tell_unconverged(recorder, solution.convergence, single=request.stated[0])
-        self.graph_ = work.graph
-        self.eigenvalues_, self.costs_ = solution.values, solution.cost
-        self._choice = choice
-        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
-            self._amount = known.n_constraints
-        self._acted = request.formulation.problem.acts and not known.is_empty
-        self._asked = self._questions()
         other = 'subspace="exact" or another method' if request.in_memory else "another method"
         shares = warn_if_broken(self.labels_, known, recorder, other)
         network: dict[str, Any] = {}
         if not request.in_memory:
-            cut = NormalizedCut(found, rows, solution.values, solution.convergence, None)
+            cut = NormalizedCut(clusters, rows, solution.values, solution.convergence, None)
             self._cut_on_disk, network = network_of(work, cut, k)
         choices = told_choices(self._parameter, choice, solution)
         if weighing := request.formulation.weighing:
@@ -412,7 +369,7 @@ class ConstrainedSpectral(InformedClusterer):
         )
 
     def _request(self, work: Work, known: Constraints, k: int, seed: int) -> FitSpec:
-        """What is asked for; tells of what is known, and raises InputError."""
+        """The problem and what is left open; warns of constraints, and raises InputError."""
         recorder, placed = work.recorder, Placed.of(work, known)
         note_contradictions(known, recorder)
         where = placed.laplacian.positions[placed.known.nodes]
@@ -429,22 +386,11 @@ class ConstrainedSpectral(InformedClusterer):
             return self._formulation(placed.graph, placed.laplacian, part, k)
 
         whole = formulation(placed.known)
-        self._before_work(whole.problem)
         ways, left = whole.roundings if self.assign == "auto" else (self.assign,), []
         if work.home != MEMORY and "split" in ways:
             ways = tuple(way for way in ways if way != "split")
             left = ["cuts of one vector where most constraints are kept"]
-        return FitSpec(
-            work,
-            k,
-            placed,
-            whole,
-            formulation,
-            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
-            ways,
-            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
-            self._by_criterion,
-            self.init,
-            self.regularization,
-            left,
-        )
+        subspace = self.subspace if isinstance(self.subspace, str) else int(self.subspace)
+        how = Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline)
+        options = self._by_criterion, self.init, self.regularization, left
+        return FitSpec(work, k, placed, whole, formulation, subspace, ways, how, *options)

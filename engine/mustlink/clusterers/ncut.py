@@ -5,10 +5,8 @@ The K smoothest vectors become rows, and k-means makes clusters of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +34,6 @@ from mustlink.estimators.side_information import side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
-from mustlink.graph.several import several
-from mustlink.graph.structure import GraphLook
-from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.operators.protocol import Laplacian
 from mustlink.selection.regularization import (
@@ -71,10 +66,10 @@ class NCut(GraphClusterer):
     * variant="ng": k-means on the rows of Z scaled to length 1 (Ng, Jordan & Weiss 2001)
     * variant="shi-malik": K = 2, the second vector cut at the value of least NCut
 
-    `regularization` t > 0 adds t times the mean degree to every degree, T = D + t·d̄·I, in the place
-    of D: on sparse networks the cut is least for sets that hang on the rest by one edge, a giant
-    with crumbs, and that makes them dear (Qin & Rohe 2013). There is no null space then, and rows
-    of Z(I − Λ) are scaled to length 1, whatever the variant. "auto" tries 0, 0.1, 0.3 and 1 on
+    `regularization` t > 0 adds t times the mean degree to every degree, T = D + t·d̄·I, in the
+    place of D: on sparse networks the cut is least for sets that hang on the rest by one edge, a
+    giant with crumbs, and that makes them dear (Qin & Rohe 2013). There is no null space then, and
+    rows of Z(I − Λ) are scaled to length 1, whatever the variant. "auto" tries 0, 0.1, 0.3 and 1 on
     graphs that are given and takes the one whose clusters tell most about the edges, in graphs made
     from points 0, and the report says why.
 
@@ -130,15 +125,9 @@ class NCut(GraphClusterer):
         others = {"y": y if self.init == "labels" else None, "constraints": constraints}
         others |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
-            self._used_seed = seed = self._seed()
-            on_disk = partial(self._cost_on_disk, others, None)
-            X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
-            if isinstance(X, DiskGraph) and self._stays_on_disk(X):
-                self._check_home(DISK, others)
-                self._run(self._work_on_disk(X, 0, recorder))
-                return self
-            X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
-            work = MemoryWork(self._work(X, recorder, seed, sample_weight))
+            work = self._home_of(
+                X, recorder, lambda graph: side_information(graph, None, constraints), others
+            )
             self._run(work, y, constraints)
         return self._scored(recorder)
 
@@ -159,7 +148,7 @@ class NCut(GraphClusterer):
         if isinstance(self.graph_, DiskGraph):
             raise InputError("refit: the graph is on disk, where nothing is kept; fit again")
         with self._running(recorder):
-            self._run(MemoryWork(self._view(self.graph_, recorder)), y, constraints)
+            self._run(self._home_again(recorder), y, constraints)
         return self._numbered_as(labels, recorder)._scored(recorder)
 
     @fits_again
@@ -183,7 +172,12 @@ class NCut(GraphClusterer):
             raise InputError(
                 f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
             )
-        cut, regular = self._decided(work, k, seed)
+        cuts = NormalizedCuts(work, k, self.variant, self.solver, self.tol, self.max_iter, seed)
+        if self.variant != "shi-malik":
+            cut, regular = decided_cut(cuts, self.regularization, k)
+        else:
+            cut, regular = cuts.sharp(), Regularization(0.0, "shi-malik")
+        tell_of_cut(work, cut, regular.tau)
         start = {}
         if labels is not None:
             assert isinstance(work, MemoryWork)
@@ -227,28 +221,18 @@ class NCut(GraphClusterer):
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
         check_tolerance(self.tol)
         check_regularization(self.regularization)
-
-    def _decided(self, work: Work, k: int, seed: int) -> tuple[NormalizedCut, Regularization]:
-        """The cut of the graph, and what was added to degrees; raises InputError."""
-        cuts = Cuts(work, k, self.variant, self.solver, self.tol, self.max_iter, seed)
-        if self.variant != "shi-malik":
-            cut, regular = decided_cut(cuts, self.regularization, k)
-        elif self.regularization in ("auto", 0):
-            cut, regular = cuts.sharp(), Regularization(0.0, "shi-malik")
-        else:
+        if self.variant == "shi-malik" and self.regularization not in ("auto", 0):
             raise InputError(
                 'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
                 'are; use variant="ng"'
             )
-        tell_of_cut(work, cut, regular.tau)
-        return cut, regular
+        if self.variant == "shi-malik" and self.init == "labels":
+            raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
 
     def _starting_labels(self, y: Any, work: Any) -> tuple[Ints | None, int]:
         """Labels (n,) of the nodes that k-means starts from, and their classes; InputError."""
         if self.init != "labels":
             return None, 0
-        if self.variant == "shi-malik":
-            raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
         graph: Graph = work.graph
         labels = as_labels(on_both_sides(class_labels(y)[0], graph), graph.n_rows, "y")
         n_classes = np.unique(labels[labels >= 0]).size
@@ -307,14 +291,6 @@ class NormalizedCut:
         return self.sums.weights
 
 
-def _split(work: Any, rows: Block) -> Vector:
-    """Two sides of the second vector, cut at the least NCut (Shi & Malik 2000); in memory."""
-    vector = work.laplacian.from_working_order(rows[:, 1])
-    split, ncut = best_split(work.graph.affinity, vector)
-    work.recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
-    return (rows[:, 1] > split).astype(np.int64)
-
-
 def summed(work: Work, cut: NormalizedCut, k: int) -> NormalizedCut:
     """The cut with weights between its clusters in the graph of a work; a pass over the graph."""
     if cut.sums is not None:
@@ -324,7 +300,7 @@ def summed(work: Work, cut: NormalizedCut, k: int) -> NormalizedCut:
 
 
 @dataclass(frozen=True, eq=False)
-class Cuts:
+class NormalizedCuts:
     """Cuts of a graph into k clusters, with τ times the mean degree added to all; see `NCut`.
 
     `selection.regularization.decided_cut` says with which τ. On ranks they are the same on any
@@ -340,23 +316,13 @@ class Cuts:
     max_iter: int = 200
     seed: int = 0
 
-    @property
-    def recorder(self) -> Recorder:
-        """Who hears of it."""
-        return self.work.recorder
-
-    @property
-    def look(self) -> GraphLook:
-        """What is seen of the graph before any eigenvector."""
-        return self.work.look
-
     def trial(
         self, tau: float, k: int, start: Block | None
     ) -> tuple[ClusterSums | None, Block | None]:
         """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
         work, space, seed = self.work, self.work.space, self.seed
         found, start = self._rough(tau, k, start)
-        with self.recorder.stage(STAGE):
+        with work.recorder.stage(STAGE):
             rows, _ = rows_of(work, found, k, self.variant, tau)
             if not within_range(space, rows):
                 return None, start
@@ -368,7 +334,7 @@ class Cuts:
         work, space, seed = self.work, self.work.space, self.seed
         laplacian: Any = work.regularized(tau)
         laplacian = getattr(laplacian, "in_single", laplacian)
-        n_linked, parts = self.look.n_linked, laplacian.null.n_components
+        n_linked, parts = work.look.n_linked, laplacian.null.n_components
         wanted, few = max(0, k - parts), n_linked <= _LARGE
         tol, width = _SHARP if few else _ROUGH, k + n_guard_vectors(k)
         dense = work.home == MEMORY and work.is_small
@@ -379,15 +345,15 @@ class Cuts:
             return space.copy(space.normals(columns, seed), laplacian.dtype)
 
         begun = noise(width) if start is None else start
-        how: Any = {"tol": tol, "max_iter": _FILTERS, "deadline": self.recorder.deadline}
-        with self.recorder.stage(STAGE):
+        how: Any = {"tol": tol, "max_iter": _FILTERS, "deadline": work.recorder.deadline}
+        with work.recorder.stage(STAGE):
             found = chebyshev(laplacian, begun, wanted, **how)
         if few and not tau and not found.convergence.converged.all():
             return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau), start
         return found, space.stack([found.vectors, noise(width - wanted)])
 
     def sharp(self, tau: float = 0.0, found: EigenResult | None = None) -> NormalizedCut:
-        """The cut as it was asked for; `found` are the pairs beyond the null space, if known.
+        """The cut, sharp; `found` are the pairs beyond the null space, if known.
 
         Raises InputError.
         """
@@ -403,9 +369,12 @@ class Cuts:
 
         def clustered() -> Vector:
             with work.recorder.stage("clusters"):
-                if variant == "shi-malik":
-                    return _split(work, rows)
-                return clusters_of(work.space, rows, k, self.seed)
+                if variant != "shi-malik":
+                    return clusters_of(work.space, rows, k, self.seed)
+                vector = cast(MemoryWork, work).laplacian.from_working_order(rows[:, 1])
+                split, ncut = best_split(work.graph.affinity, vector)
+                work.recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
+                return (rows[:, 1] > split).astype(np.int64)
 
         clusters = work.kept("clusters", (k, variant, tau, *how.values()), clustered)
         return NormalizedCut(clusters, rows, values, found.convergence, found.beyond)
@@ -426,14 +395,9 @@ def rows_of(
     """
     laplacian = work.regularized(tau)
     Z, values = with_null(work.space, laplacian, found, k)
-    scale = _scaled(values, variant, tau)
-    return work.space.rowwise(scale, Z, laplacian.root_degree), values
-
-
-def _scaled(values: Small, variant: str, tau: float) -> Callable[..., Any]:
-    """Rows of vectors to what k-means sees of them; rows of isolated nodes are 0."""
 
     def rows(Z: NDArray[Any], root: NDArray[np.float64]) -> NDArray[Any]:
+        """What k-means sees of rows of vectors; 0 of isolated nodes."""
         if tau:
             found = transform(Z * (1.0 - values), "sphere")
         elif variant == "ng":
@@ -444,7 +408,7 @@ def _scaled(values: Small, variant: str, tau: float) -> Callable[..., Any]:
         with np.errstate(over="ignore"):  # whoever takes the rows looks whether they are finite
             return found.astype(Z.dtype, copy=False)
 
-    return rows
+    return work.space.rowwise(rows, Z, laplacian.root_degree), values
 
 
 def with_null(
@@ -458,11 +422,11 @@ def with_null(
     return space.stack([*parts, found.vectors]), values
 
 
-# ---------------------------------------------------------------- what is said of a cut
+# ---------------------------------------------------------------- notes and warnings of a cut
 
 
 def tell_of_cut(work: Work, cut: NormalizedCut, tau: float = 0.0) -> None:
-    """Say what was missed, and what becomes of components."""
+    """Say what did not converge, and what becomes of components."""
     tell_unconverged(work.recorder, cut.convergence, single=work.laplacian.dtype.itemsize < 8)
     if not tau:
         note_components(work.laplacian.null.n_components, cut.values.size, work.recorder)
@@ -471,7 +435,7 @@ def tell_of_cut(work: Work, cut: NormalizedCut, tau: float = 0.0) -> None:
 def network_of(work: Work, cut: NormalizedCut, k: int) -> tuple[NormalizedCut, dict[str, Any]]:
     """How a network on disk or on ranks is cut, with a doubt where it is not.
 
-    The cut comes back with its sums. Nothing is told of a graph made from points, nor of one in
+    Returns the cut with its sums. There are no scores of a graph made from points, nor of one in
     memory, whose clusters `GraphClusterer._scored` looks at.
     """
     if work.home == MEMORY:
@@ -480,14 +444,10 @@ def network_of(work: Work, cut: NormalizedCut, k: int) -> tuple[NormalizedCut, d
     if not work.look.is_network:
         return cut, {}
     if not (cut.links - np.diag(cut.links.diagonal())).any():
-        component, clusters = (
-            _everywhere(work, v) for v in (work.laplacian.null.component, cut.clusters)
-        )
+        own: tuple[Any, ...] = work.laplacian.null.component, cut.clusters
+        if work.home == RANKS:
+            ranks = cast(Any, work).ranks
+            own = tuple(ranks.joined(np.ascontiguousarray(v)) for v in own)
+        component, clusters = (np.asarray(v[:], dtype=np.int64) for v in own)
         warn_of_components(component, clusters, work.recorder)
     return cut, {"network": scores_of_links(cut.links)[0]}
-
-
-def _everywhere(work: Any, own: Vector) -> NDArray[np.int64]:
-    """A vector of working nodes that everyone has."""
-    found = own if work.home == DISK else work.ranks.joined(np.ascontiguousarray(own))
-    return np.asarray(found[:], dtype=np.int64)

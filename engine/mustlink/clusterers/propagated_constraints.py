@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,15 +23,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.adjusted_graph import Moves, adjusted_affinity, adjusted_graph
 from mustlink.clusterers.informed_clusterer import InformedClusterer
-from mustlink.clusterers.ncut import VARIANTS, Cuts, NormalizedCut, network_of, tell_of_cut
+from mustlink.clusterers.ncut import (
+    VARIANTS,
+    NormalizedCut,
+    NormalizedCuts,
+    network_of,
+    tell_of_cut,
+)
 from mustlink.clusterers.result_warnings import (
-    note_alone,
     note_components,
     note_contradictions,
     warn_if_broken,
     warn_of_gap,
     warn_of_lost,
-    warn_of_sizes,
 )
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import RESERVE, Cost, adjusted_cut
@@ -47,7 +52,7 @@ from mustlink.core.process_memory import give_back
 from mustlink.core.result import Convergence
 from mustlink.discretize.cuts import ClusterSums, mncut_of
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.eigen.memory_work import MemoryWork, in_memory
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
@@ -63,67 +68,56 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 Ints = NDArray[np.int64]
 POWERS = (1.0, 0.5, 0.25)
 ALL = "all"
-FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
+FACTORS = 2 * 10**9  # bytes for one part of the constraints where there is no memory limit
 _SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
 _PLACES = 4  # bytes a node while a region is gathered
 _BUFFERS = 80 * 10**6  # for blocks of rows that are read and joined
+_TOLD = ("power", "variant", "kept", "mncut")  # of a candidate in the report
 _DIGITS = 10  # of MNCut: the same clusters under other numbers differ by rounding
 
 
-class Tried(NamedTuple):
-    """A candidate as the report lists it: share of the constraints kept, MNCut."""
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Clusters of W* for one power of F and one variant of the cut.
+
+    `cut` has clusters and rows of nodes of the graph as given, in working order, -1 and 0 where a
+    node lost its edges, and sums of weights in W; `lost` nodes are so many. `kept` is the share of
+    the constraints that the clusters keep, `mncut` their MNCut in the graph as given.
+    """
 
     power: float
     variant: str
     kept: float
     mncut: float
-
-
-@dataclass(eq=False)
-class BestCut:
-    """Cuts of W* for one power of F and variant after the other; only the best is held.
-
-    It keeps most constraints; of equals it has the least MNCut in the graph as given, then it is
-    the first. `cut` has clusters and rows of nodes of the graph as given, in working order, -1 and
-    0 where a node lost its edges, and sums of weights in W; `lost` nodes are so many.
-    """
-
-    known: Constraints
-    rows: MemoryRows
-    F: PropagatedPairs
-    tried: list[Tried] = field(default_factory=list)
-    cut: Any = None
-    lost: float = 0.0
-    power: float = 1.0
-    variant: str = ""
-
-    def offer(
-        self, cut: NormalizedCut, lost: float, labels: Any, cost: float, power: float, variant: str
-    ) -> None:
-        """Compare another, by its labels of the caller's rows and its MNCut."""
-        kept = 1.0 if self.known.is_empty else _kept(satisfaction(labels, self.known.as_given))
-        found = kept, -round(cost, _DIGITS)
-        if all(found > (other.kept, -round(other.mncut, _DIGITS)) for other in self.tried):
-            self.cut, self.lost, self.power, self.variant = cut, lost, power, variant
-        self.tried.append(Tried(power, variant, kept, cost))
+    cut: NormalizedCut
+    lost: int
 
     @property
-    def why(self) -> str:
-        """Why the best was taken."""
-        if self.known.is_empty:
-            return "no constraints"
-        if len(self.tried) == 1:
-            return "given"
-        equal = sum(one.kept == max(other.kept for other in self.tried) for one in self.tried)
-        if equal == 1:
-            return f"keeps most constraints of {len(self.tried)} candidates"
-        return f"least normalised cut of {equal} candidates that keep most constraints"
+    def rank(self) -> tuple[float, float]:
+        """More is better: most constraints kept, then least MNCut but for rounding."""
+        return self.kept, -round(self.mncut, _DIGITS)
 
 
-def _kept(told: dict[str, float]) -> float:
+def _kept(labels: Ints, known: Constraints) -> float:
     """Share kept by weight, where to lose nodes of pairs breaks these: adjusted graphs may."""
-    counted = told["n_must"] + told["n_cannot"]
-    return told["kept_weighted"] * counted / max(counted + told["n_unclustered"], 1.0)
+    if known.is_empty:
+        return 1.0
+    shares = satisfaction(labels, known.as_given)
+    counted = shares["n_must"] + shares["n_cannot"]
+    return shares["kept_weighted"] * counted / max(counted + shares["n_unclustered"], 1.0)
+
+
+def _why(tried: list[dict[str, Any]], known: Constraints) -> str:
+    """Why the best of the candidates was taken."""
+    if known.is_empty:
+        return "no constraints"
+    if len(tried) == 1:
+        return "given"
+    shares = [one["kept"] for one in tried]
+    equal = shares.count(max(shares))
+    if equal == 1:
+        return f"keeps most constraints of {len(tried)} candidates"
+    return f"least normalised cut of {equal} candidates that keep most constraints"
 
 
 @dataclass(eq=False, repr=False)
@@ -180,28 +174,71 @@ class PropagatedConstraints(InformedClusterer):
 
     # --- Algorithm 1, wherever the graph is
 
-    def _best_cut(self, work: Work, known: Constraints, k: int, seed: int) -> BestCut:
-        """Steps 2 to 5: the best cut of several powers of F and variants; raises InputError.
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+        """Steps 2 to 5 for several powers of F and variants of the cut; sets what a fit sets.
 
-        One adjusted graph and its multigrid are held at a time.
+        One adjusted graph with its multigrid and the best cut so far are held at a time.
         """
         recorder = work.recorder
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
         rows, F, name = self._spread(work, known, seed)  # 2, 3
         if F.counts["weakened"] and not F.counts["strengthened"] and not F.counts["added"]:
             recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
-        best = BestCut(known, rows, F)
-        moves = Moves.of(rows, F.new, recorder)
-        powers, variants = self._ways(known, F.largest)
+        as_it_is = Moves.of(rows, F.new, recorder)
+        powers = POWERS if self.power == "auto" else (float(self.power),)
+        variants = ("luxburg", "ng") if self.variant == "auto" else (self.variant,)
+        if F.largest == 0 or not self.normalize:
+            powers = (1.0,)
+        if known.is_empty or F.largest == 0:
+            variants = variants[:1]
+        best: Any = None
+        tried: list[dict[str, Any]] = []
         for power in powers:
-            if best.tried and recorder.deadline.is_over:
-                left = len(powers) * len(variants) - len(best.tried)
+            if tried and recorder.deadline.is_over:
+                left = len(powers) * len(variants) - len(tried)
                 recorder.skip_for_time(f"{left} of the graph's cuts were not tried")
                 break
-            moves = self._of_power(moves, F, power)
+            moves = self._of_power(as_it_is, F, power)
             adjusted = adjusted_graph(work, moves, k, (name, power))  # 4
-            self._offer(best, work, adjusted, k, power, variants, seed)  # 5
+            for one in self._cuts(work, adjusted, known, k, power, variants, seed):  # 5
+                tried.append({name: getattr(one, name) for name in _TOLD})
+                if best is None or one.rank > best.rank:
+                    best = one
             del adjusted  # before the next is made
-        return best
+        sizes = best.cut.sums.sizes
+        self.labels_ = self._labels(work, best.cut.clusters, k, sizes, best.lost)
+        warn_of_gap(best.cut, recorder)
+        cut, network = network_of(work, best.cut, k)
+        kept = warn_if_broken(self.labels_, known, recorder)
+        self.graph_, self.embedding_ = work.graph, work.from_working_order(cut.embedding)
+        self.eigenvalues_ = cut.values
+        if work.home == MEMORY:
+            moves = self._of_power(Moves(rows, F.new), F, best.power)
+            self._moved = moves.change(rows.beliefs)
+        else:
+            self._cut_on_disk = cut
+        choices = {
+            self._parameter: getattr(self, self._parameter),
+            **F.about,
+            "largest_F": F.largest,
+            "power": best.power,
+            "variant": best.variant,
+            "why": _why(tried, known),
+            "solver": cut.convergence.solver,
+        }
+        self._report(
+            work,
+            k,
+            choices,
+            cut.convergence,
+            kept,
+            next_eigenvalue=cut.beyond,
+            adjustment=F.counts,
+            pairs_with_the_sign_of_F=F.agreement,
+            propagation=F.told,
+            candidates=tried,
+            **network,
+        )
 
     def _spread(
         self, work: Work, known: Constraints, seed: int
@@ -245,32 +282,22 @@ class PropagatedConstraints(InformedClusterer):
         room = FACTORS if left is None else max(0, left - beside)
         return DiskRows(laplacian, room, work.folder)
 
-    def _ways(self, known: Constraints, largest: float) -> tuple[tuple[Any, ...], ...]:
-        """Powers of F and variants of the cut to try; nothing to choose without constraints."""
-        powers = POWERS if self.power == "auto" else (float(self.power),)
-        variants = ("luxburg", "ng") if self.variant == "auto" else (self.variant,)
-        if largest == 0 or not self.normalize:
-            powers = (1.0,)
-        if known.is_empty or largest == 0:
-            variants = variants[:1]
-        return powers, variants
-
     def _of_power(self, moves: Moves, F: PropagatedPairs, power: float) -> Moves:
         """F as it is, or normalised and raised to a power."""
         if F.largest == 0 or not self.normalize:
             return moves
         return replace(moves, shape=(F.largest, power, F.floor))
 
-    def _offer(
+    def _cuts(
         self,
-        best: BestCut,
         work: Work,
         adjusted: Any,
+        known: Constraints,
         k: int,
         power: float,
         variants: tuple[str, ...],
         seed: int,
-    ) -> None:
+    ) -> Iterator[Candidate]:
         """Step 5: cuts of W* by each variant, as clusters of the graph as given."""
         how: dict[str, Any] = {"tol": self.eigen_tol, "max_iter": int(self.max_iter), "seed": seed}
         how["solver"] = self.eigen_solver
@@ -280,7 +307,7 @@ class PropagatedConstraints(InformedClusterer):
             note_components(components, k, work.recorder)
             found = adjusted.smallest_pairs(max(0, k - components), **how)
         for variant in variants:
-            cut = Cuts(adjusted, k, variant, **how).sharp(0.0, found)
+            cut = NormalizedCuts(adjusted, k, variant, **how).sharp(0.0, found)
             if work.home == MEMORY:
                 tell_of_cut(adjusted, cut)
             clusters = work.from_mapped(adjusted, cut.clusters, -1)
@@ -289,60 +316,8 @@ class PropagatedConstraints(InformedClusterer):
             links, edges, sizes = work.cluster_sums(np.where(clusters < 0, k, clusters), k + 1)
             sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
             cut = replace(cut, clusters=clusters, embedding=rows, sums=sums)
-            labels, cost = work.labels_of_rows(clusters), mncut_of(links, 1)
-            best.offer(cut, float(sizes[k]), labels, cost, power, variant)
-
-    def _run(self, work: Any, known: Constraints, seed: int) -> None:
-        """Algorithm 1 from step 2 on, in every home; sets what a fit sets."""
-        work = in_memory(work)
-        recorder = work.recorder
-        k = self._clusters(work, known.as_given.classes.size, seed, known)
-        best = self._best_cut(work, known, k, seed)
-        self.labels_ = self._labels_of_best(work, best)
-        warn_of_gap(best.cut, recorder)
-        cut, network = network_of(work, best.cut, k)
-        kept = warn_if_broken(self.labels_, known, recorder)
-        self.graph_, self.embedding_ = work.graph, work.from_working_order(cut.embedding)
-        self.eigenvalues_ = cut.values
-        if work.home == MEMORY:
-            moves = self._of_power(Moves(best.rows, best.F.new), best.F, best.power)
-            self._moved = moves.change(best.rows.beliefs)
-        else:
-            self._cut_on_disk = cut
-        choices = {
-            self._parameter: getattr(self, self._parameter),
-            **best.F.about,
-            "largest_F": best.F.largest,
-            "power": best.power,
-            "variant": best.variant,
-            "why": best.why,
-            "solver": cut.convergence.solver,
-        }
-        self._report(
-            work,
-            k,
-            choices,
-            cut.convergence,
-            kept,
-            next_eigenvalue=cut.beyond,
-            adjustment=best.F.counts,
-            pairs_with_the_sign_of_F=best.F.agreement,
-            propagation=best.F.told,
-            candidates=[one._asdict() for one in best.tried],
-            **network,
-        )
-
-    def _labels_of_best(self, work: Any, best: BestCut) -> Ints:
-        """Labels of the caller's rows; of nodes without an edge -1, or in the largest cluster."""
-        sizes = best.cut.sums.sizes
-        labels: Ints = work.labels_of_rows(best.cut.clusters)
-        warn_of_sizes(sizes, sizes.size, work.recorder)
-        if alone := work.isolated + round(best.lost):
-            if self.isolated == "assign":
-                labels[labels < 0] = int(sizes.argmax())
-            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
-            note_alone(alone, done, work.recorder)
-        return labels
+            kept = _kept(work.labels_of_rows(clusters), known)
+            yield Candidate(power, variant, kept, mncut_of(links, 1), cut, round(sizes[k]))
 
     def _in_memory_only(self) -> dict[str, bool]:
         return {
@@ -352,7 +327,7 @@ class PropagatedConstraints(InformedClusterer):
             "new_edges": isinstance(self.new_edges, str),
         }
 
-    # --- what can be asked afterwards
+    # --- made on demand
 
     @property
     def affinity_matrix_(self) -> sp.csr_matrix:
@@ -361,15 +336,15 @@ class PropagatedConstraints(InformedClusterer):
         Where equal rows are one node: between one copy of every node of `graph_` and another.
         """
         self._refuse_on_disk("affinity_matrix_")
-        work = in_memory(self._view(self.graph_, Recorder()))
+        work = MemoryWork(self._view(self.graph_, Recorder()))
         return adjusted_affinity(work, self._moved, self.report_.n_clusters)
 
     @property
     def propagated_constraints_(self) -> AllPairs:
         """F of the last fit, for every pair: `F[i, j]`, `F.row(i)`, `F.top(10)`; FLI11 eq. 5.
 
-        As it solves the equation, neither normalised nor raised to a power. Made when it is first
-        asked for, by the estimator's `solver`, `tol` and `memory`: a propagation as in the fit.
+        As it solves the equation, neither normalised nor raised to a power. Made at the first
+        access, by the estimator's `solver`, `tol` and `memory`: a propagation as in the fit.
         """
         check_is_fitted(self)
         self._refuse_on_disk("propagated_constraints_")
@@ -412,7 +387,7 @@ class PropagatedConstraints(InformedClusterer):
 
 
 def placed_sources(work: Work, known: Constraints) -> tuple[Sources, Ints]:
-    """Y of nodes that something is said of, and where they are, rising; tells of doubts.
+    """Y of the constrained nodes, and their places, rising; warns of doubts.
 
     In memory `known` is of nodes already, elsewhere of the caller's rows.
     """

@@ -15,7 +15,7 @@ from mustlink.eigen.problem import Solution
 from mustlink.selection.held_out import NONE, SelectedModel
 
 Ints = NDArray[np.int64]
-# Shares of constraints kept that a person should hear about: on balance, and of one kind.
+# Shares of constraints kept below which a warning is due: on balance, and of one kind.
 _LOW, _BROKEN = 0.7, 0.5
 _CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
@@ -33,7 +33,7 @@ def note_contradictions(known: Constraints, recorder: Recorder) -> None:
     """Tell of constraints that contradict each other."""
     against = known.as_given.contradictions()
     if against:
-        noun = "contradiction" if len(against) == 1 else "contradictions"
+        noun = "contradictions" if len(against) > 1 else "contradiction"
         more = f" and {len(against) - 3} more" if len(against) > 3 else ""
         named = "; ".join(str(one) for one in against[:3])
         recorder.warn(
@@ -86,22 +86,17 @@ def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
     first, *rest = (
         f"{kept[name]:.0%} of the {name}" for name in sorted(kept, key=kept.__getitem__)
     )
-    said = f"{first} are kept" + "".join(f", and {other}" for other in rest)
+    text = f"{first} are kept" + "".join(f", and {other}" for other in rest)
     if len(kept) == 2 and balanced < _CHANCE:
-        return f"{said}; one cluster of all nodes, or random ones, keep as much on balance"
+        return f"{text}; one cluster of all nodes, or random ones, keep as much on balance"
     if len(kept) == 1:
-        by_chance = _kept_at_random(labels, next(iter(kept)) == "must-links")
+        clustered = labels[labels >= 0]
+        sizes = np.bincount(clustered) / max(clustered.size, 1)
+        together = float(sizes @ sizes)
+        by_chance = together if "must-links" in kept else 1.0 - together
         if balanced < 1 and balanced <= by_chance:
-            return f"{said}; random clusters of these sizes keep {by_chance:.0%}"
-    return said if balanced < _LOW or least < _BROKEN else None
-
-
-def _kept_at_random(labels: Ints, must: bool) -> float:
-    """Expected share of must-links, or cannot-links, that clusters of these sizes keep."""
-    clustered = labels[labels >= 0]
-    shares = np.bincount(clustered) / max(clustered.size, 1)
-    together = float(shares @ shares)
-    return together if must else 1.0 - together
+            return f"{text}; random clusters of these sizes keep {by_chance:.0%}"
+    return text if balanced < _LOW or least < _BROKEN else None
 
 
 # ---------------------------------------------------------------- sizes and components
@@ -149,22 +144,22 @@ def warn_of_components(components: NDArray[Any], labels: Ints, recorder: Recorde
     of_component[component] = labels
     if not (of_component[component] == labels).all():
         return
-    said = ""
+    more = ""
     linked_components = np.unique(component)
     heaps = np.bincount(of_component[linked_components])
     heap, share = int(heaps.argmax()), np.bincount(component).max() / component.size
     if heaps[heap] > 1:
         together = np.count_nonzero(labels == heap) / labels.size
-        said += (
+        more += (
             f"; cluster {heap} is a heap of {heaps[heap]:,} components with {together:.1%} of the "
             f"nodes, which nothing joins: there are {linked_components.size:,} components, each of "
             "which may be one cluster"
         )
     if share > _MUCH:
-        said += f"; the largest has {share:.1%} of the nodes, cluster it by itself"
+        more += f"; the largest has {share:.1%} of the nodes, cluster it by itself"
     recorder.warn(
         "all clusters are whole components of the graph: no edge is cut, and nothing within a "
-        f"component is told apart{said}; ask for more clusters to cut components, too"
+        f"component is told apart{more}; ask for more clusters to cut components, too"
     )
 
 

@@ -18,7 +18,7 @@ from mustlink.graph import Graph
 from mustlink.graph.structure import fold
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.constrained_fit import Formulation, Grid, row_scale
+from mustlink.selection.constrained_fit import Formulation, ParameterValues, row_scale
 
 _KEPT = 1e-8  # share of its degree that a node keeps which lost all its edges
 
@@ -69,7 +69,7 @@ class SpectralLearning(ConstrainedSpectral):
             mass = laplacian.copies / root**2
             problem = PenalizedProblem(laplacian, penalty, k, mass=mass, positive=True)
             scale = 1.0 / root
-        return Formulation(problem, scale, ("sphere",), Grid(rivals=(1.0,)))
+        return Formulation(problem, scale, ("sphere",), ParameterValues(rivals=(1.0,)))
 
 
 def overwritten(graph: Graph, known: Constraints) -> NodeMatrix:

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from mustlink.clusterers.clusterer import Ints
 from mustlink.clusterers.informed_clusterer import InformedClusterer
+from mustlink.clusterers.ncut import NormalizedCuts
 from mustlink.clusterers.result_warnings import note_contradictions, warn_if_broken, warn_of_lost
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.context.method_cost import Cost, eigenvectors
-from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.check import as_integer, check_choice, check_positive
 from mustlink.core.deadline import NEVER, Deadline
@@ -34,7 +34,7 @@ from mustlink.core.labels import as_labels
 from mustlink.discretize.assign import kmeans
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import tell_unconverged
-from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.solver import smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (
@@ -89,13 +89,13 @@ class SSKK(InformedClusterer):
     sigma: float | str = "auto"
     max_iter: int = 300
 
-    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
-        graph, recorder = work.graph, work.recorder
+    def _run(self, work: MemoryWork, known: Constraints, seed: int) -> None:
+        recorder = work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed, known)
         if k == 1:
             self._in_one(work, known)
             return
-        laplacian = laplacian_of(work)
+        laplacian = work.laplacian
         with recorder.stage("penalties"):
             problem = penalized(laplacian, known, k, self.penalty, self.volume)  # 1
         sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
@@ -104,41 +104,34 @@ class SSKK(InformedClusterer):
             if tried and recorder.deadline.is_over:
                 recorder.skip_for_time(f'the start "{name}" was not tried')
                 break
-            asked = work.name("sskk", self._depends(), seed, work.memory, known, name)
-            starts = work.kept(  # 2
-                f"start ({name})",
-                asked,
-                partial(self._start, name, problem, work, laplacian, known, k, seed),
-            )
+            depends = type(self).__name__, self._depends(), seed, known, name
+            begin = partial(self._start, name, problem, work, known, k)
+            starts = work.kept(f"start ({name})", depends, begin)  # 2
+            stage = f"kernel k-means ({name})"
 
-            def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
-                with recorder.stage(f"kernel k-means ({name})"):
-                    until = recorder.deadline
+            def descended(stage: str = stage, starts: list[Ints] = starts) -> Descent:
+                until = recorder.deadline
+                with recorder.stage(stage):
                     ends = [
                         descend(problem.A, one, k, sigmas, self.max_iter, until) for one in starts
                     ]
                 best = min(ends, key=lambda end: end.objective)
-                if not best.settled and until.is_over:  # told before it could be kept
-                    recorder.skip_for_time(_unsettled(best))
+                if not best.settled and until.is_over:  # before it is stored
+                    recorder.skip_for_time(best.unsettled)
                 return best
 
-            stage = f"kernel k-means ({name})"
-            tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
+            tried[name] = work.kept(stage, depends, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
+        best = tried[used]
         with recorder.stage("clusters"):
-            found = tried[used].state.labels
-            self.labels_ = self._labels(MemoryWork(work), found, k)
-            self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
-        self.graph_ = graph
+            self.labels_ = self._labels(work, best.state.labels, k)
+            self.embedding_ = work.graph.spread(_edge_shares(problem, laplacian, best))
+        self.graph_ = work.graph
         note_contradictions(known, recorder)
         warn_of_lost(int(np.count_nonzero(laplacian.positions[known.nodes] < 0)), recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
-        best = tried[used]
-        if not best.settled and _unsettled(best) not in recorder.left_out:
-            recorder.warn(
-                f"single moves still lowered the objective after {best.sweeps} sweeps; "
-                "raise max_iter"
-            )
+        if not best.settled and best.unsettled not in recorder.left_out:
+            recorder.warn(f"{best.unsettled}; raise max_iter")
         choices = {
             "init": used,
             "why": "lowest objective" if len(tried) > 1 else "the only start",
@@ -147,7 +140,7 @@ class SSKK(InformedClusterer):
             "sigma": problem.bound if self.sigma == "auto" else float(self.sigma),
         }
         self._report(
-            MemoryWork(work),
+            work,
             k,
             choices,
             None,
@@ -199,27 +192,19 @@ class SSKK(InformedClusterer):
         return ("relaxed", "neighborhoods") if grouped else ("relaxed",)
 
     def _start(
-        self,
-        name: str,
-        problem: PenalizedGraph,
-        work: Workspace,
-        laplacian: NormalizedLaplacian,
-        known: Constraints,
-        k: int,
-        seed: int,
+        self, name: str, problem: PenalizedGraph, work: MemoryWork, known: Constraints, k: int
     ) -> list[Ints]:
+        A, laplacian, seed = problem.A, work.laplacian, self._used_seed
         if name == "spectral":
-            return [spectral_start(work, laplacian, k, seed)]
+            cut = NormalizedCuts(work, k, seed=seed).sharp()
+            tell_unconverged(work.recorder, cut.convergence, single=work.view.single)
+            return [cut.clusters]
         if name == "relaxed":
-            return relaxed_starts(problem, work, laplacian, k, seed)
+            return relaxed_starts(problem, work, k, seed)
         with work.recorder.stage(f"start: {name}"):
             if name == "given":
-                return [given_start(problem.A, laplacian, work.graph, self.init, k)]
-            return [neighbourhood_start(problem.A, laplacian, known, k)]
-
-
-def _unsettled(found: Descent) -> str:
-    return f"single moves still lowered the objective after {found.sweeps} sweeps"
+                return [given_start(A, laplacian, work.graph, self.init, k)]
+            return [neighbourhood_start(A, laplacian, known, k)]
 
 
 def _edge_shares(
@@ -239,30 +224,14 @@ WIDEST = 4  # smooth vectors for the relaxation, times k
 _SMOOTHING = 20  # products after which a node without affinity to the centres counts as far
 
 
-def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed: int) -> Ints:
-    """k-means on the rows of D^-½Z, Z the k smoothest eigenvectors of L̄, null space included."""
-    count = min(k, laplacian.null.n_components)
-    found = smallest_pairs(work, k - count, seed=seed)
-    tell_unconverged(work.recorder, found.convergence, single=work.single)
-    with work.recorder.stage("start: k-means"):
-        Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
-        return kmeans(Z / laplacian.root_degree[:, None], k, seed, space=laplacian.space).labels
-
-
-def relaxed_starts(
-    problem: PenalizedGraph,
-    work: Workspace,
-    laplacian: NormalizedLaplacian,
-    k: int,
-    seed: int,
-) -> list[Ints]:
+def relaxed_starts(problem: PenalizedGraph, work: MemoryWork, k: int, seed: int) -> list[Ints]:
     """k-means on the relaxed minimiser of J among smooth vectors: k, 2k and 4k of them.
 
     f = D^-½Uc for the smoothest eigenvectors U of L̄: the k largest pairs of
     (UᵀSU + wFᵀQF)c = μFᵀMFc with F = D^-½U, a small dense problem; k of them are the unconstrained
     start. Over all vectors the relaxation would have spikes on the constrained nodes.
     """
-    basis = smoothest(work, WIDEST * k, seed=seed)
+    basis, laplacian = smoothest(work.view, WIDEST * k, seed=seed), work.laplacian
     Q, w, weight = problem.Q, problem.penalty, problem.A.weight
     found = []
     with work.recorder.stage("start: relaxation"):
@@ -287,10 +256,10 @@ def neighbourhoods(known: Constraints, laplacian: NormalizedLaplacian) -> tuple[
     The transitive closure of positive pairs and labels (Kulis et al. 2005). O(n + m log m).
     """
     pairs, mean = known.merged
-    said = gather(pairs[mean > 0], np.empty((0, 2), dtype=np.int64), known.labels)
-    nodes = laplacian.positions[said.nodes]
+    closed = gather(pairs[mean > 0], np.empty((0, 2), dtype=np.int64), known.labels)
+    nodes = laplacian.positions[closed.nodes]
     linked = nodes >= 0
-    groups = np.unique(said.grouped[0][linked], return_inverse=True)[1]
+    groups = np.unique(closed.grouped[0][linked], return_inverse=True)[1]
     return nodes[linked], np.asarray(groups, dtype=np.int64).ravel()
 
 
@@ -377,6 +346,11 @@ class Descent:
         """J of the clustering."""
         return objective(self.state)
 
+    @property
+    def unsettled(self) -> str:
+        """What is wrong where it is not settled."""
+        return f"single moves still lowered the objective after {self.sweeps} sweeps"
+
 
 def objective(state: Clusters) -> float:
     """J = K − Σ_c a_c/s_c with a_c = Σ_{i,j∈c} A'_ij: the penalised normalised cut."""
@@ -405,9 +379,7 @@ def descend(
     return local_search(A, found, max_iter, deadline)
 
 
-def lloyd(
-    A: Penalized, found: Descent, sigma: float, max_iter: int, deadline: Deadline = NEVER
-) -> Descent:
+def lloyd(A: Penalized, found: Descent, sigma: float, max_iter: int, deadline: Deadline) -> Descent:
     """Batch steps with one shift (Kulis et al. 2005, SS-Kernel-KMeans) while J falls.
 
     With a shift that makes the kernel positive semidefinite no step can raise J.
@@ -423,16 +395,14 @@ def lloyd(
     return found
 
 
-def local_search(
-    A: Penalized, found: Descent, max_iter: int, deadline: Deadline = NEVER
-) -> Descent:
+def local_search(A: Penalized, found: Descent, max_iter: int, deadline: Deadline) -> Descent:
     """Single moves until none helps (Dhillon, Guan & Kulis 2007, local search, chains of one).
 
     Nodes are looked at again when a neighbour has moved; all of them, with totals computed anew,
     before the end is declared.
     """
     k = found.state.weight.size
-    moves, sweeps, settled = found.moves, 0, False
+    moves, sweeps, settled = 0, 0, False
     state = clusters_of(A, found.state.labels, k)
     awake = np.zeros(state.labels.size, dtype=np.uint8)
     while sweeps < max_iter and not settled and not deadline.is_over:

@@ -24,9 +24,15 @@ from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.errors import InputError
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.protocol import PlacedLaplacian
-from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, of_copies, row_scale
+from mustlink.selection.constrained_fit import (
+    Formulation,
+    KnownGraph,
+    ParameterValues,
+    of_copies,
+    row_scale,
+)
 
-_GAMMAS = Grid(
+_GAMMAS = ParameterValues(
     smooth=(0.3, 0.5, 0.1),
     exact=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     rivals=(0.1, 0.5),
@@ -72,8 +78,8 @@ class SSSC(ConstrainedSpectral):
     ) -> Formulation:
         by_kind = self.balanced
         if isinstance(by_kind, str):
-            asked = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
-            by_kind = asked or self._by_criterion
+            own = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
+            by_kind = own or self._by_criterion
         must, cannot = (balanced if by_kind else unbalanced)(known, laplacian.nodes)
         change = cannot.times(self.cannot_weight) + must.times(-self.must_weight)
         if graph.weights is not None:
@@ -86,13 +92,13 @@ class SSSC(ConstrainedSpectral):
         weighing = "balanced" if by_kind else "alike"
         return Formulation(problem, of_copies(graph, laplacian), roundings, self._grid(), weighing)
 
-    def _grid(self) -> Grid:
+    def _grid(self) -> ParameterValues:
         """The values of γ to choose from; one if the caller gave it."""
         if self.gamma == "auto":
             return _GAMMAS
         if isinstance(self.gamma, str):
-            return Grid.of(*np.linspace(0, 1, _STEPS + 2)[1:-1].tolist())
-        return Grid.of(float(self.gamma))
+            return ParameterValues.of(*np.linspace(0, 1, _STEPS + 2)[1:-1].tolist())
+        return ParameterValues.of(float(self.gamma))
 
     def _check_parameter(self) -> None:
         if isinstance(self.gamma, str):

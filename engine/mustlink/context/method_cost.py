@@ -286,9 +286,9 @@ class DiskCost:
     """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk.
 
     In memory are the columns of a block that are worked on, from one on, and the graph of the
-    aggregates, which has a twentieth of the nodes as a rule. `told`: whether something is said of
-    nodes. Bytes a node: `held` are there all the time, `answers` at the end; `number` has an entry
-    of a block in a product, `blocks` all of a column.
+    aggregates, which has a twentieth of the nodes as a rule. `told`: whether nodes have
+    constraints. Bytes a node: `held` are there all the time, `answers` at the end; `number` has an
+    entry of a block in a product, `blocks` all of a column.
     """
 
     n: int
@@ -372,7 +372,7 @@ def coarse_bytes(aggregates: int, columns: int) -> int:
 def links_in(room: int, aggregates: int) -> int:
     """Links between aggregates that fit into so many bytes beside the reserve; 0: no grids.
 
-    For the fewest that say something half of it must do: most kernels are compiled by then, and
+    For the fewest of any use half of it must do: most kernels are compiled by then, and
     without grids vectors are found by filters alone: of 10⁶ points in 90 to 160 s instead of 6.
     """
     fewest = _FEWEST * aggregates
@@ -518,7 +518,7 @@ def home_for(
     least = {"memory": given.at_home(cost)}
     if on_disk is not None:
         least["disk"] = given.on_disk(on_disk)
-    told = ", ".join(f"{size_text(size, up=True)} in {name}" for name, size in least.items())
+    sizes = ", ".join(f"{size_text(size, up=True)} in {name}" for name, size in least.items())
     if memory is None:
         held = given.points + given.beside
         return Home("memory", min(least.values()), held, "no memory is named")
@@ -526,4 +526,4 @@ def home_for(
     few = name is not None and given.points <= min(memory // LAZY, memory - least[name])
     lazy = given.d > 0 and given.in_file and not few
     held = given.beside + (0 if lazy else given.points)
-    return Home(name, min(least.values()), held, f"it takes {told}", lazy)
+    return Home(name, min(least.values()), held, f"it takes {sizes}", lazy)

@@ -23,10 +23,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StageCache:
-    """A keeper, and the recorder that tells of its stages; without a keeper nothing is kept.
+    """A store and the recorder of a fit; without a store nothing is kept.
 
-    What a time limit made less of, and all that follows, is neither kept nor recalled: nobody else
-    asks a keeper for anything.
+    What a time limit made less of, and all that follows, is neither kept nor recalled.
+    Nothing else calls a store.
     """
 
     recorder: Recorder
@@ -46,7 +46,7 @@ class StageCache:
         """Name of a stage's result: a digest of all that it depends on.
 
         `origin` names what it is made from; None, where that has no name, results are not kept, or
-        something in `depends` cannot be told apart from others (a classifier, say).
+        something in `depends` has no digest (a classifier, say).
         """
         if self.keeper is None or origin is None or self.recorder.left_out:
             return None
@@ -80,13 +80,13 @@ class StageCache:
         found = keeper.recall(stage, name, types)
         if found is not None and serves(found[0]):
             return self._told_again(stage, found, started)
-        said = self._saying()
+        remarks = self._remarks()
         result = in_c_order(compute())
         if recorder.left_out:
             return result
         seconds = time.perf_counter() - started
         with recorder.stage(f"keeping: {stage}"):
-            keeper.keep(stage, name, (result, said()), seconds)
+            keeper.keep(stage, name, (result, remarks()), seconds)
         return result
 
     def kept_graph(
@@ -106,10 +106,10 @@ class StageCache:
         found = keeper.recall_graph(stage, name)
         if found is not None:
             return self._told_again(stage, found, started)
-        said = self._saying()
+        remarks = self._remarks()
 
         def about() -> tuple[float, Notes] | None:
-            return None if recorder.left_out else (time.perf_counter() - started, said())
+            return None if recorder.left_out else (time.perf_counter() - started, remarks())
 
         def write_and_keep(n: int, blocks: Any, info: Any, rows: Any) -> DiskGraph:
             if recorder.left_out:
@@ -118,10 +118,10 @@ class StageCache:
 
         return make(write_and_keep)
 
-    def _saying(self) -> Callable[[], Notes]:
-        """What will be said from now on, asked later."""
+    def _remarks(self) -> Callable[[], Notes]:
+        """Returns the notes and warnings from now on."""
         recorder, first = self.recorder, len(self.recorder.notes)
-        return lambda: tuple((told, told in recorder.warnings) for told in recorder.notes[first:])
+        return lambda: tuple((one, one in recorder.warnings) for one in recorder.notes[first:])
 
     def _told_again(self, stage: str, found: tuple[Result, Notes], started: float) -> Result:
         """A result that was kept, in a stage in which its remarks are made again."""
@@ -142,7 +142,7 @@ class StageCache:
 VERSION = 8  # raised when a stage computes something else from the same parameters
 _ROWS = 1 << 16  # of a block on disk, looked at in one go
 
-Notes = tuple[tuple[str, bool], ...]  # what a stage said, and whether it was a warning
+Notes = tuple[tuple[str, bool], ...]  # remarks of a stage, and whether they are warnings
 Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], DiskGraph]
 
 
@@ -178,7 +178,7 @@ class CheckpointStore(Protocol):
     ) -> DiskGraph:
         """Write rows of a graph as they come, and the node of every row of the caller; InputError.
 
-        `about()` is asked when all are written: the seconds that it took and what was said, or
+        `about()` is called when all are written: the seconds that it took and the remarks, or
         None where the graph is not to be recalled.
         """
 

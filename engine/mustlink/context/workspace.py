@@ -1,4 +1,4 @@
-"""One fit's view of a graph: what is derived from it, who follows, what memory it may take."""
+"""One fit's view of a graph: what is derived from it, its recorder and memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Workspace:
     """A graph with the recorder, keeper and budget of one fit.
 
     `single`: vectors and S are held in single precision. `memory` is the most that the process may
-    take, in bytes, None where nobody said, `held` of it the caller's points. What is derived stays
+    take, in bytes, None without a limit, `held` of it the caller's points. What is derived stays
     with the graph (`Graph.derived`) for the next fit, and with a keeper on disk for the next run;
     both under the same keys. `row_weights` (rows,) are what the caller's rows count, None: what the
     graph says. `tau` is added to every degree, in units of the mean one: a graph has a Laplacian,
@@ -105,16 +105,6 @@ class Workspace:
         """Name of a result made from this graph; None where it cannot be kept."""
         return self.shelf.name_of(stage, self.derived.origin, *depends)
 
-    def kept(
-        self,
-        stage: str,
-        name: str | None,
-        compute: Callable[[], Value],
-        types: tuple[type, ...] = (),
-    ) -> Value:
-        """The result of `compute`, or what an earlier run kept of it under this name."""
-        return self.shelf.kept(stage, name, compute, types)
-
     def on(self, graph: Graph) -> Workspace:
         """The same fit's view of another graph."""
         return replace(self, graph=graph, row_weights=None)
@@ -154,7 +144,7 @@ def of_regularized(plain: Derived, tau: float, origin: str | None = None) -> Der
 class SolutionKey(Key[Value]):
     """Key of `count` vectors found by an iteration, or of what is made of them.
 
-    A kept solution serves where a fresh one would be the same: asked of the same solver with the
+    A kept solution serves where a fresh one would be the same: for the same solver with the
     same tolerance, seed and budget, and either allowed as many steps or converged in fewer than
     are allowed now. A longer one serves by its beginning, which is at least as sharp.
     One that a time `limit`, in seconds, cut short serves where no more time is given.
@@ -168,20 +158,20 @@ class SolutionKey(Key[Value]):
     count: int
     limit: float = field(default=math.inf, kw_only=True)
 
-    def serves(self, asked: Self, value: Value) -> bool:
+    def serves(self, wanted: Self, value: Value) -> bool:
         """Whether a kept solution is what a fresh one would be."""
-        same = replace(self, max_iter=asked.max_iter, count=asked.count, limit=asked.limit) == asked
-        return same and self.count >= asked.count and self._steps_suit(asked, value)
+        own = replace(self, max_iter=wanted.max_iter, count=wanted.count, limit=wanted.limit)
+        return own == wanted and self.count >= wanted.count and self._steps_suit(wanted, value)
 
     def identity(self) -> Self:
         """All but the steps and the time allowed: those that were needed are in the value."""
         return replace(self, max_iter=0, limit=math.inf)
 
-    def _steps_suit(self, asked: Self, value: Any) -> bool:
+    def _steps_suit(self, wanted: Self, value: Any) -> bool:
         reached = value.convergence
         if reached.reason == TIME_LIMIT:
-            return asked.limit <= self.limit
-        counted = reached.iterations > 0 or reached.reason == "direct"  # ARPACK tells no steps
+            return wanted.limit <= self.limit
+        counted = reached.iterations > 0 or reached.reason == "direct"  # ARPACK counts no steps
         if counted and reached.converged.all():
-            return bool(reached.iterations <= asked.max_iter)
-        return self.max_iter == asked.max_iter
+            return bool(reached.iterations <= wanted.max_iter)
+        return self.max_iter == wanted.max_iter

@@ -160,7 +160,7 @@ def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, i
     # One thread: the sums come out the same on every machine, and on a busy one the barriers of
     # several threads were measured to cost 75 times what they save.
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
-        # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
+        # Fewer distinct rows than k: the caller warns of it by the labels.
         warnings.simplefilter("ignore", FewerClusters)
         seed, restarts = how
         weights, seen = None, space.take(rows, nodes)
@@ -174,7 +174,10 @@ def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, i
         short = KMeans(k, n_init=tried, random_state=seed, max_iter=_SHORT)
         begun = short.fit(narrow, sample_weight=weights).cluster_centers_
         if narrow is not seen:
-            begun = _means(seen, short.labels_, k, weights)
+            often = np.ones(len(seen)) if weights is None else weights
+            ones = np.ones((len(seen), 1))
+            total, count = (group_sums(X, short.labels_, k, often) for X in (seen, ones))
+            begun = total / np.where(count > 0, count, 1.0)
         return KMeans(k, init=begun, n_init=1).fit(seen, sample_weight=weights)
 
 
@@ -188,13 +191,6 @@ def _narrow(rows: Block, seed: int) -> Block:
         return rows
     onto = np.random.default_rng(seed).standard_normal((width, _WIDE)) / np.sqrt(_WIDE)
     return np.asarray(rows @ onto.astype(rows.dtype))
-
-
-def _means(rows: Block, labels: Ints, k: int, weights: NDArray[np.float64] | None) -> Small:
-    """Mean row of every cluster (k, r); 0 for a cluster without rows."""
-    often = np.ones(len(rows)) if weights is None else weights
-    total, count = (group_sums(X, labels, k, often) for X in (rows, np.ones((len(rows), 1))))
-    return np.asarray(total / np.where(count > 0, count, 1.0))
 
 
 @cache

@@ -33,7 +33,7 @@ class ClusterSums:
     sizes: Floats
 
     @property
-    def told(self) -> float:
+    def nats(self) -> float:
         """What clusters tell about an edge, in nats: mean of edges by weight, and counted alike.
 
         By weight alone a few heavy edges decide where weights are of many powers of ten; counted
@@ -99,7 +99,7 @@ def network_scores(affinity: Any, labels: Any) -> dict[str, Any]:
 
     Q = Σ_k [in_k/v − (vol_k/v)²] < 1 (Newman & Girvan 2004): the share of the edges' weight inside
     of clusters, which is the coverage, less what it would be between the same degrees at random;
-    in_k the row sums within cluster k, vol_k its degrees, v all of them. 0 says that the clusters
+    in_k the row sums within cluster k, vol_k its degrees, v all of them. 0: the clusters
     are no denser than chance, 0.3 to 0.7 is usual where a network has clusters. Also where a graph
     has none, clusters can be found with a Q well above 0.
 
@@ -117,8 +117,8 @@ def scores_of_links(links: Floats) -> tuple[dict[str, Any], tuple[Ints, Floats, 
     Row k sums to the degrees of cluster k; nodes without an edge add nothing. O(K²).
     """
     volume = links.sum(axis=1)
-    told = np.arange(len(links)), np.maximum(volume - links.diagonal(), 0.0), volume
-    return _network_scores(*told), _conductances(*told)
+    sums = np.arange(len(links)), np.maximum(volume - links.diagonal(), 0.0), volume
+    return _network_scores(*sums), _conductances(*sums)
 
 
 def _network_scores(clusters: Ints, cut: Floats, volume: Floats) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def e_of(ratio: float, labels: Any, constraints: Constraints, weight: float) -> 
     return 1.0 - ratio + weight * (kept["must_kept"] + kept["cannot_kept"])
 
 
-# --- How much clusters say about who is linked with whom: the degree-corrected block model
+# --- How much clusters tell about the edges: the degree-corrected block model
 
 
 def information(links: Any) -> float:

@@ -68,7 +68,7 @@ class Evidence:
         return cls(graph, labels, X, centers, spread, prior, counts)
 
     def both(self, nodes: Ints) -> tuple[Floats, Floats]:
-        """What edges and the embedding say of the nodes (b,), each (b, K), without α and β."""
+        """Evidence of edges and of the embedding for nodes (b,), each (b, K), without α and β."""
         shares, nearness = cluster_evidence(
             self.graph.affinity,
             self.labels,
@@ -78,7 +78,7 @@ class Evidence:
             nodes,
         )
         alone = self.graph.degrees[nodes] <= 0
-        nearness[alone] = np.where(self.prior > 0, 0.0, -np.inf)  # its row says nothing
+        nearness[alone] = np.where(self.prior > 0, 0.0, -np.inf)  # without an edge its row is 0
         return shares, nearness
 
     def memberships(self, nodes: Ints, trust: MembershipExponents) -> Floats:
@@ -102,7 +102,7 @@ class Evidence:
 
 
 def softened(shares: Floats, nearness: Floats, labels: Ints, trust: MembershipExponents) -> Floats:
-    """Shares p (b, K) by what edges and the embedding say; `labels` (b,) are the clusters."""
+    """Shares p (b, K) by the evidence of edges and embedding; `labels` (b,) are the clusters."""
     there, at = labels >= 0, np.maximum(labels, 0)
     empty = np.isneginf(shares)
     S = trust.edges * np.where(empty, 0.0, shares)

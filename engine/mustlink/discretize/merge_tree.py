@@ -186,7 +186,7 @@ def _members(leaves: Ints, count: int) -> sp.csr_matrix:
 
 
 def _beliefs(known: Constraints, leaves: Ints, count: int) -> Floats:
-    """Σ Q_ij by leaves of i and j, (L, L): above 0 where more says together than apart."""
+    """Σ Q_ij by leaves of i and j, (L, L): above 0 where must-links outweigh."""
     if known.is_empty:
         return np.zeros((count, count))
     P = _members(leaves, count)

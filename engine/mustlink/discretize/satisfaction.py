@@ -26,8 +26,8 @@ def satisfaction(
     such an end are counted apart, as `n_unclustered`, and shares are of the others.
 
     Returns `must_kept`, `cannot_kept` and `kept` in [0, 1], 1 where there is nothing to keep, but
-    `balanced`, `kept` and `kept_weighted` 0 where all that was asked is of nodes in no cluster;
-    `balanced` = (must_kept + cannot_kept)/2, or the one of them that was asked for;
+    `balanced`, `kept` and `kept_weighted` 0 where all constraints are on nodes in no cluster;
+    `balanced` = (must_kept + cannot_kept)/2, or the one kind that there is;
     `kept_weighted`, weighted by |belief| (1 for labels, or what they weigh); `n_must` and
     `n_cannot`. Of both kinds `balanced` is 1/2 for one cluster of all nodes, for clusters of one
     node each, and on average at random, whatever the numbers of pairs: labels of K classes are
@@ -61,11 +61,11 @@ def _shares(tally: Floats) -> dict[str, float]:
     nothing = 0.0 if left > 0 else 1.0  # to leave all nodes out is no merit
     weight, weight_kept = weights[0] + weights[2], weights[1] + weights[3]
     shares = _share(must_kept, must), _share(cannot_kept, cannot)
-    asked = [share for share, n in zip(shares, (must, cannot), strict=True) if n > 0]
+    there = [share for share, n in zip(shares, (must, cannot), strict=True) if n > 0]
     return {
         "must_kept": shares[0],
         "cannot_kept": shares[1],
-        "balanced": sum(asked) / len(asked) if asked else nothing,
+        "balanced": sum(there) / len(there) if there else nothing,
         "kept": _share(must_kept + cannot_kept, must + cannot, nothing),
         # Differences of sums leave 1e-17 where nothing is left to score.
         "kept_weighted": _share(weight_kept, weight if must + cannot else 0.0, nothing),
@@ -98,7 +98,7 @@ def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple
 
     Distinct pairs with their mean beliefs and entries of a graph or matrix, of equal beliefs the
     first; pairs of nodes in no cluster are not among them, and those that only follow from labels
-    are left to `stray_labels`. What is broken is said in `satisfaction`. Raises InputError for
+    are left to `stray_labels`. `satisfaction` defines what is broken. Raises InputError for
     another n.
     """
     found = as_clusters(labels)
@@ -174,10 +174,10 @@ def _pair_tally(found: Ints, i: Ints, j: Ints, belief: Floats) -> Floats:
 
 def _label_tally(found: Ints, given: Ints, beliefs: tuple[float, float]) -> Floats:
     """Return the nine numbers for all pairs of labelled nodes, from the contingency table."""
-    asked = _pairs_in(np.array([np.count_nonzero(given >= 0)]))
+    every = _pairs_in(np.array([np.count_nonzero(given >= 0)]))
     known = (given >= 0) & (found >= 0)
     if not known.any():
-        return np.array([0] * 8 + [asked], dtype=np.float64)
+        return np.array([0] * 8 + [every], dtype=np.float64)
     found, given = found[known], given[known]
     _, column = np.unique(found, return_inverse=True)
     _, row = np.unique(given, return_inverse=True)
@@ -190,7 +190,7 @@ def _label_tally(found: Ints, given: Ints, beliefs: tuple[float, float]) -> Floa
     cannot_kept = cannot - (together - must_kept)
     counts = np.array([must, must_kept, cannot, cannot_kept], dtype=np.float64)
     weights = counts * np.repeat(beliefs, 2)
-    return np.array([*np.where(weights > 0, counts, 0), *weights, asked - there])
+    return np.array([*np.where(weights > 0, counts, 0), *weights, every - there])
 
 
 def _pairs_in(sizes: NDArray[np.integer[Any]]) -> int:
@@ -207,14 +207,14 @@ def _share(part: float, whole: float, nothing: float = 1.0) -> float:
 # --- What clusters keep of soft labels: expected must-links and cannot-links, through sums
 
 
-def soft_tally(found: NDArray[np.int64], told: SoftLabels, beliefs: tuple[float, float]) -> Floats:
+def soft_tally(found: NDArray[np.int64], soft: SoftLabels, beliefs: tuple[float, float]) -> Floats:
     """Return the nine numbers of `kept`: pairs count by what is expected, weights by belief.
 
     `found` (n,) are clusters, -1 none. A pair is a must-link with chance ⟨y_i, y_j⟩, else a
     cannot-link. Cost O(nK).
     """
-    left = told.told & (found < 0)
-    there = told.only(found >= 0)
+    left = soft.told & (found < 0)
+    there = soft.only(found >= 0)
     m, out = int(there.told.sum()), int(left.sum())
     unclustered = out * m + out * (out - 1) // 2
     clusters = np.maximum(found, 0)
@@ -223,10 +223,10 @@ def soft_tally(found: NDArray[np.int64], told: SoftLabels, beliefs: tuple[float,
     return np.array([*counts, *weights, unclustered])
 
 
-def _kept(clusters: NDArray[np.int64], told: SoftLabels) -> Floats:
+def _kept(clusters: NDArray[np.int64], soft: SoftLabels) -> Floats:
     """Σ_{i<j} of must-links, of those kept, of cannot-links, of those kept."""
-    u = told.belief
-    shares = u[:, None] * told.values
+    u = soft.belief
+    shares = u[:, None] * soft.values
     must, must_kept = _pairs(shares, clusters)
     both, together = _pairs(u[:, None], clusters)
     cannot = both - must

@@ -76,9 +76,9 @@ def kept_profile(vector: Floats, nodes: Ints, known: Constraints) -> tuple[Float
         np.add.at(gain, high[seen], weight[seen])
     kept = np.cumsum(gain)[: nodes.size - 1]
     if known.shares is not None:
-        told = known.shares.at(nodes[order])
-        shares = (told.belief[:, None] * told.values).T
-        kept = kept + _shares_kept(shares, told.belief, *known.label_weights)
+        soft = known.shares.at(nodes[order])
+        shares = (soft.belief[:, None] * soft.values).T
+        kept = kept + _shares_kept(shares, soft.belief, *known.label_weights)
     elif known.labels is not None:
         labels = known.labels[nodes[order]]
         one_hot = ((labels == c).astype(np.float64) for c in known.classes)

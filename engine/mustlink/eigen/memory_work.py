@@ -128,7 +128,7 @@ class MemoryWork:
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
         name = self.view.name(stage, depends, self.view.memory)
-        return self.view.kept(stage, name, compute, types)
+        return self.view.shelf.kept(stage, name, compute, types)
 
     def cluster_sizes(self, clusters: Array, k: int) -> NDArray[np.float64]:
         return np.bincount(clusters, self.space.weights, k).astype(np.float64)
@@ -189,8 +189,3 @@ class MemoryWork:
     def with_recorder(self, recorder: Recorder) -> MemoryWork:
         """The same for a later fit."""
         return MemoryWork(replace(self.view, recorder=recorder))
-
-
-def in_memory(work: Any) -> Any:
-    """A workspace as a home; a home as it is."""
-    return MemoryWork(work) if isinstance(work, Workspace) else work

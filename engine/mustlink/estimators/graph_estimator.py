@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -44,7 +44,7 @@ from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
 
 Floats = NDArray[np.float64]
-_COLUMNS = 10  # where the method does not say
+_COLUMNS = 10  # of a method that names no other
 _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
 
@@ -96,10 +96,10 @@ class GraphEstimator(PlainParameters, BaseEstimator):
 
         It is what `mustlink cluster -o` writes: labels, embedding and report, and the model, by
         which the estimator that is loaded answers, is refitted and extended as this one, bit by
-        bit: parameters, what was told, graph, smooth vectors and points. The last three are most of
-        the file: 10⁶ nodes with 15 neighbours are 250 MB, each smooth vector is 4 to 8 MB.
-        Without `data` the file has digests of points and graph, which `load` is then to be given.
-        Raises InputError for parameters that hold code, such as a classifier.
+        bit: parameters, labels and constraints, graph, smooth vectors and points. The last three
+        are most of the file: 10⁶ nodes with 15 neighbours are 250 MB, each smooth vector is 4 to 8
+        MB. Without `data` the file has digests of points and graph, which `load` is then to be
+        given. Raises InputError for parameters that hold code, such as a classifier.
         """
         io_entry_points.save(self, path, data=data)
 
@@ -171,19 +171,22 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     @property
     def row_labels_(self) -> NDArray[Any]:
         """`labels_` of the rows (n,) of a matrix that was fitted as `bipartite_graph`."""
-        return self._on_sides()[0]
+        labels: NDArray[Any] = self.labels_[: self._n_matrix_rows]
+        return labels
 
     @property
     def column_labels_(self) -> NDArray[Any]:
         """`labels_` of the columns (m,) of a matrix that was fitted as `bipartite_graph`."""
-        return self._on_sides()[1]
+        labels: NDArray[Any] = self.labels_[self._n_matrix_rows :]
+        return labels
 
-    def _on_sides(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """`labels_` of rows and of columns; AttributeError where nodes are of one kind."""
+    @property
+    def _n_matrix_rows(self) -> int:
+        """Rows of the matrix; AttributeError where nodes are of one kind."""
         sides = sides_of(self.graph_) if hasattr(self, "graph_") else None
         if sides is None:
             raise AttributeError("rows and columns have labels where a bipartite_graph was fitted")
-        return self.labels_[: sides[0]], self.labels_[sides[0] :]
+        return sides[0]
 
     def _remember(self, X: Any) -> None:
         """Keep a reference to the points for new ones to be compared with, and their columns."""
@@ -242,7 +245,6 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
         held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
         recorder.keep_within(self._budget, held)
-        shelf = StageCache(recorder, self._keeper)
         if isinstance(X, Graph):
             graph = X
         else:
@@ -250,9 +252,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
             limits = {"n_jobs": self.n_jobs, "memory": self._budget}
             limits["executor"] = getattr(self, "_searches", None)
+            shelf = StageCache(recorder, self._keeper)
             graph = kept_graph(X, weights, made_by, shelf, random_state=seed, **limits)
-        graph = self._joined(graph, views, seed, recorder, shelf)
-        graph = self._weighing(graph, weights, shelf)
+        graph = self._complete(graph, views, weights, seed, recorder)
         return self._view(graph, recorder, held, weights, cost)
 
     def _points_and_view(
@@ -296,9 +298,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if points.shape[0] != graph.n_rows:
             raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
         weights = as_sample_weight(sample_weight, graph.n_rows)
-        shelf = StageCache(recorder, self._keeper)
-        graph = self._joined(graph, views, seed, recorder, shelf)
-        graph = self._weighing(graph, weights, shelf)
+        graph = self._complete(graph, views, weights, seed, recorder)
         return points, self._view(graph, recorder, points.nbytes + beside, weights, cost)
 
     def _grown(self, X: Any, recorder: Recorder) -> Workspace:
@@ -337,23 +337,19 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         copies, rows = (None if one is None else one[:] for one in (stored.copies, stored.rows))
         return replace(graph, weights=copies, rows=rows)
 
-    def _joined(
-        self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: StageCache
+    def _complete(
+        self, graph: Graph, views: Any, weights: Floats | None, seed: int, recorder: Recorder
     ) -> Graph:
-        """The graph and the others of its nodes, where `views` are Views, as one; InputError."""
-        wanted = self.graph_weights
+        """The graph and the others of `views` as one, rows counted as `weights` say; InputError."""
+        shelf = StageCache(recorder, self._keeper)
         if not isinstance(views, Views):
-            check_graph_weights(wanted, 1)
-            return graph
-        found = one_of(graph, views, wanted, seed, recorder)
-        origins = [one.derived.origin for one in (graph, *views.others)]
-        if None not in origins:
-            how = origins[1:], found.info["graph_weights"]
-            found.derived.origin = shelf.name_of("several graphs", origins[0], *how)
-        return found
-
-    def _weighing(self, graph: Graph, weights: Floats | None, shelf: StageCache) -> Graph:
-        """The graph in which rows count what the caller says, if he says anything."""
+            check_graph_weights(self.graph_weights, 1)
+        else:
+            origins = [one.derived.origin for one in (graph, *views.others)]
+            graph = one_of(graph, views, self.graph_weights, seed, recorder)
+            if None not in origins:
+                how = origins[1:], graph.info["graph_weights"]
+                graph.derived.origin = shelf.name_of("several graphs", origins[0], *how)
         if weights is None:
             return graph
         found = graph.weighing(weights)
@@ -374,11 +370,16 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """
         for note in range_notes(graph.info):
             recorder.note(note)
-        budget = self._budget
+        budget, single = self._budget, False
         recorder.keep_within(budget, held)
-        single = budget is not None and self._fits_in_single(
-            graph, recorder, budget, held, cost or self.cost()
-        )
+        if budget is not None:
+            cost, W, room = cost or self.cost(), graph.affinity, budget - held
+            single = cost.wants_single(Size(graph.n_nodes, W.nnz), room)
+            if single:
+                cost.check(Size(graph.n_nodes, W.nnz, W.dtype.itemsize), room, single=True)
+                recorder.note(
+                    f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
+                )
         return Workspace(graph, recorder, self._keeper, budget, single, held, row_weights)
 
     def _check_points(self, X: Any, held: int, cost: Cost) -> None:
@@ -445,16 +446,25 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         folder = None if keeper is None else keeper.scratch
         return DiskWork(graph, columns, recorder, folder, keeper)
 
-    def _fits_in_single(
-        self, graph: Graph, recorder: Recorder, budget: int, held: int, cost: Cost
-    ) -> bool:
-        """Whether only single precision fits; raises InputError where not even that does."""
-        memory, W = budget - held, graph.affinity
-        size = Size(graph.n_nodes, W.nnz, W.dtype.itemsize)
-        single = cost.wants_single(Size(size.n, size.nnz), memory)
-        if single:
-            cost.check(size, memory, single=True)
-            recorder.note(
-                f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
-            )
-        return single
+
+class GraphTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """scikit-learn's transformer of a `GraphEstimator` that has an `embedding_`."""
+
+    def fit_transform(self: Any, X: Any, y: Any = None, **options: Any) -> Floats:
+        """`fit(X, y, ...)`, then `embedding_`, one row for each of X."""
+        found: Floats = self.fit(X, y, **options).embedding_
+        return found
+
+    def transform(self: Any, X: Any) -> Floats:
+        """Embedding of new points (q, d): the mean of the rows of their nearest fitted points.
+
+        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
+        """
+        check_is_fitted(self)
+        found: Floats = self._new_points(X, self._n_features_out).mean(self.embedding_)
+        return found
+
+    @property
+    def _n_features_out(self: Any) -> int:
+        return int(self.embedding_.shape[1])

@@ -1,16 +1,15 @@
-"""What is said of the rows of a fit: labels and constraints, of new rows too, checked."""
+"""Labels and constraints of the rows of a fit, of new rows too, checked."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import among
 from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
@@ -29,11 +28,11 @@ def side_information(
     prior: Any = None,
     belief: Any = None,
 ) -> Constraints:
-    """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing.
+    """Labels `y` (n,) and constraints together; raises InputError, warns where they are empty.
 
     Of a bipartite graph `y` may be of the rows alone. Unless they are `needed` none may be given;
-    without a recorder nothing is told. `prior` (n, K) has a column for each class of the labels, in
-    their order, or for class 0, 1 and so on.
+    without a recorder there are no warnings. `prior` (n, K) has a column for each class of the
+    labels, in their order, or for class 0, 1 and so on.
     """
     n = graph.n_rows
     found = Constraints.none(n)
@@ -53,7 +52,9 @@ def side_information(
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
     if prior is not None:
-        found = found + _believed(prior, belief, found.classes)
+        as_many = np.ndim(prior) == 2 and np.shape(prior)[1] == found.classes.size
+        columns = found.classes if as_many else None
+        found = found + Constraints.from_soft_labels(prior, belief, classes=columns)
     elif belief is not None:
         raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
     is_given = y is not None or constraints is not None or prior is not None
@@ -62,14 +63,8 @@ def side_information(
     return found
 
 
-def _believed(prior: Any, belief: Any, classes: NDArray[np.int64]) -> Constraints:
-    """Distributions as constraints, their columns the `classes` if they are as many."""
-    as_many = np.ndim(prior) == 2 and np.shape(prior)[1] == classes.size
-    return Constraints.from_soft_labels(prior, belief, classes=classes if as_many else None)
-
-
 def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
-    """Warn where nothing is said, or only what every answer of one cluster keeps."""
+    """Warn of no constraints, and of those that one cluster of all nodes keeps."""
     if not is_given:
         recorder.warn(
             "labels, constraints: neither is given; the graph alone was clustered, for which NCut "
@@ -92,39 +87,16 @@ def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) ->
 
 
 def told_of_all(known: Constraints | None, n: int, y: Any, more: Constraints | None) -> Constraints:
-    """What was told of the first rows, as constraints on n; with labels (m,) of the new, and more.
+    """What is known of the first of n rows, with labels `y` (m,) of the new ones, and `more`.
 
     Raises InputError.
     """
-    found = Constraints.none(n) if known is None else _wider(known, n)
+    before = np.arange(0 if known is None else known.n_nodes)
+    found = Constraints.none(n) if known is None else among(known, before, n)
     if y is not None:
-        new = np.asarray(y)
-        m = n - (0 if known is None else known.n_nodes)
-        if new.shape != (m,):
-            raise InputError(f"y: shape {new.shape} for {m} new rows; give one label for each")
-        found = found + Constraints.from_labels(np.append(np.full(n - m, -1), new))
+        labels = labels_of_all(np.full(before.size, -1), y, n - before.size)
+        found = found + Constraints.from_labels(labels)
     return found if more is None else found + more
-
-
-def _wider(known: Constraints, n: int) -> Constraints:
-    """The same statements about the first of n rows."""
-    said = known.statements
-    more = n - said.n_nodes
-    labels = None if said.labels is None else np.append(said.labels, np.full(more, -1))
-    soft = said.soft
-    if soft is not None:
-        indptr = np.append(soft.indptr, np.full(more, soft.indptr[-1], soft.indptr.dtype))
-        soft = sp.csr_matrix((soft.data, soft.indices, indptr), shape=(n, n))
-    believed = said.soft_labels
-    if believed is not None:
-        rows = np.zeros((more, believed.values.shape[1]))
-        believed = replace(
-            believed,
-            values=np.vstack([believed.values, rows]),
-            belief=np.append(believed.belief, np.zeros(more)),
-        )
-    wider = replace(said, n_nodes=n, labels=labels, soft=soft, soft_labels=believed)
-    return known._like(wider)
 
 
 def labels_of_all(given: NDArray[Any], y: Any, m: int) -> NDArray[Any]:
@@ -139,11 +111,11 @@ def labels_of_all(given: NDArray[Any], y: Any, m: int) -> NDArray[Any]:
     return np.array(both[0] + both[1], dtype=object) if names else np.concatenate([given, new])
 
 
-# --- Searches of scikit-learn that would score against labels that nobody knows
+# --- Searches of scikit-learn that would score against unknown labels
 #
 # Its metrics, as scoring="adjusted_rand_score", take -1 for one more class: a search then prefers
-# what agrees with what is unknown, and says nothing. A scorer is never shown to the estimator; all
-# that can be done is to look, while a fold is fitted, who asked for the fit.
+# what agrees with the unknown, without a warning. A scorer is never shown to the estimator: all
+# that can be done is to look for the search on the stack while a fold is fitted.
 
 
 _SEARCH = ("sklearn.model_selection._validation", "_fit_and_score")
@@ -152,14 +124,14 @@ _SEARCH = ("sklearn.model_selection._validation", "_fit_and_score")
 def refuse_blind_scoring(y: Any) -> None:
     """Raise InputError if scikit-learn will score this fit by a metric on unknown labels.
 
-    Labels `y` (n,) of the fit; nothing happens where all are known, in fits of nobody's search, and
-    with scorers that are no metric, such as `ConstraintScorer` and the estimator's own `score`.
+    Labels `y` (n,) of the fit; nothing happens where all are known, in fits outside of a search,
+    and with scorers that are no metric, such as `ConstraintScorer` and the estimator's own `score`.
     """
     frame = sys._getframe(1) if _unknown(y) else None
     while frame is not None:
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _SEARCH:
-            asked = frame.f_locals
-            held, names = _unknown(asked["y"], asked["test"]), _metrics(asked["scorer"])
+            search = frame.f_locals
+            held, names = _unknown(search["y"], search["test"]), _metrics(search["scorer"])
             if held and names:
                 raise InputError(
                     f"scoring: {names[0]} takes unknown labels for a class, and {held} of those "

@@ -105,8 +105,8 @@ def _either(*kinds: type) -> Check:
 def _names(name: str, value: Any, graph: Graph) -> None:
     if value is None:
         return
-    told = isinstance(value, Mapping) and all(isinstance(one, str) for one in value.values())
-    refuse(not told or not all(isinstance(one, int) and one >= 0 for one in value), name)
+    texts = isinstance(value, Mapping) and all(isinstance(one, str) for one in value.values())
+    refuse(not texts or not all(isinstance(one, int) and one >= 0 for one in value), name)
 
 
 def _told(name: str, value: Any, graph: Graph) -> None:

@@ -69,7 +69,7 @@ RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
     "Given": ConstraintData,
     "Trust": MembershipExponents,
 }
-# Not results: who keeps stages, who searches, what is made again when it is asked for.
+# Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
 
 
@@ -99,7 +99,7 @@ def state_of(
         if name not in params and name not in _PASSING | {"graph_", "_points"}
     }
     if "_F" in state:
-        state["_F"] = None  # made when it is asked for
+        state["_F"] = None  # made on demand
     if "_hierarchy" in state:
         tree = estimator._hierarchy
         current = tree is not None and tree.labels is estimator.labels_
@@ -108,7 +108,7 @@ def state_of(
     if state.get("_calibrated") is not None:
         labels, found = estimator._calibrated
         state["_calibrated"] = found if labels is estimator.labels_ else None
-    told = estimator._points if points is None else points
+    where = estimator._points if points is None else points
     return {
         "version": VERSION,
         "class": type(estimator).__name__,
@@ -116,7 +116,7 @@ def state_of(
         "state": state,
         "graph": _graph_out(graph, data=data),
         "derived": _derived_out(graph),
-        "points": None if told is None else _points_out(told, data=data),
+        "points": None if where is None else _points_out(where, data=data),
     }
 
 
@@ -222,26 +222,26 @@ def _texts_in(texts: Any, kind: Any, codes: Any) -> Any:
         raise damaged("names") from None
 
 
-def _constraints_in(said: Any, hard: Any) -> Constraints:
+def _constraints_in(data: Any, hard: Any) -> Constraints:
     """Constraints made again of their statements, which are checked as a caller's are."""
-    refuse(not isinstance(said, ConstraintData), "what was told")
-    assert isinstance(said, ConstraintData)
-    n, label_weights = said.n_nodes, said.label_weights
+    refuse(not isinstance(data, ConstraintData), "what was told")
+    assert isinstance(data, ConstraintData)
+    n, label_weights = data.n_nodes, data.label_weights
     refuse(len(label_weights) != 2 or min(label_weights) < 0, "what was told")
-    if said.pairs.size:
-        Constraints.from_pairs(said.pairs, said.belief, n_nodes=n)
-    if said.labels is not None:
-        Constraints.from_labels(said.labels)
-    if said.soft is not None:
-        Constraints.from_matrix(said.soft)
-    sizes = [len(one) for one in (said.labels,) if one is not None]
-    sizes += [said.soft.shape[0]] if said.soft is not None else []
-    if said.soft_labels is not None:
-        soft = said.soft_labels
+    if data.pairs.size:
+        Constraints.from_pairs(data.pairs, data.belief, n_nodes=n)
+    if data.labels is not None:
+        Constraints.from_labels(data.labels)
+    if data.soft is not None:
+        Constraints.from_matrix(data.soft)
+    sizes = [len(one) for one in (data.labels,) if one is not None]
+    sizes += [data.soft.shape[0]] if data.soft is not None else []
+    if data.soft_labels is not None:
+        soft = data.soft_labels
         Constraints.from_soft_labels(soft.values[soft.told], None, classes=soft.classes)
         sizes += [len(soft.values), len(soft.belief)]
     refuse(any(size != n for size in sizes), "what was told")
-    found = Constraints._made(said)
+    found = Constraints._made(data)
     return found if hard is None else found.closure(hard=hard)
 
 
@@ -299,9 +299,9 @@ def _same_graph(wanted: Any, data: Any) -> sp.csr_matrix:
 
 
 def _points_out(points: Any, *, data: bool) -> Any:
-    told = getattr(points, "reference", points)  # of points that stay in a file
-    if isinstance(told, Mapping):
-        return dict(told)
+    where = getattr(points, "reference", points)  # of points that stay in a file
+    if isinstance(where, Mapping):
+        return dict(where)
     X = as_points(points)
     return X if data else {"digest": digest(X), "shape": list(X.shape)}
 
@@ -339,7 +339,7 @@ def _of(derived: Derived, tau: float) -> Iterator[dict[str, Any]]:
 
 
 def _restore_derived(graph: Graph, entries: Any) -> None:
-    """Put what `_derived_out` told back to the graph; raises InputError for what cannot be so."""
+    """Put what `_derived_out` made back to the graph; raises InputError for what cannot be so."""
     refuse(not isinstance(entries, list), "what was derived from the graph")
     by_tau = sorted((one for one in entries if isinstance(one, dict)), key=_tau)
     refuse(len(by_tau) != len(entries), "what was derived from the graph")

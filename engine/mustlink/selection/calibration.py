@@ -71,7 +71,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, evidence: Evidence, kept: Constraints, held: Constraints, seed: int) -> HeldOut:
-        """What clusters that were found from `kept` say of `held`, both of the rows."""
+        """How clusters made from `kept` predict `held`, both of the rows."""
         graph, rng = evidence.graph, np.random.default_rng(seed)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
         nodes_of = rows.astype(np.int64, copy=False)
@@ -102,13 +102,13 @@ class HeldOut:
     def chances(self, trust: MembershipExponents) -> tuple[Floats, Floats]:
         """That nodes (l,) with a label are in their cluster, and ends of pairs (m,) in one."""
         P = softened(self.shares, self.nearness, self.labels, trust)
-        told = self.right.size
+        n_labels = self.right.size
         same = (P[self.first] * P[self.second]).sum(axis=1)
-        return own_share(P[:told], self.labels[:told]), same
+        return own_share(P[:n_labels], self.labels[:n_labels]), same
 
 
 def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
-    """α and β by what several fits said of what was held out of them."""
+    """α and β by how several fits predict what was held out of them."""
     n_labels = sum(part.right.size for part in parts)
     n_pairs = sum(part.belief.size for part in parts)
     if n_labels + n_pairs == 0:
@@ -133,7 +133,7 @@ def _likeliest(usual: MembershipExponents, parts: list[HeldOut]) -> MembershipEx
 def _reliability(
     usual: MembershipExponents, parts: list[HeldOut], of_all: MembershipExponents
 ) -> Reliability:
-    """What every part says of chances by the α and β of the others, of labels or else of pairs."""
+    """Chances of every part by the α and β of the others, of labels or else of pairs."""
     sure, right = [], []
     by_labels = any(part.right.size for part in parts)
     for part in parts:
@@ -147,21 +147,21 @@ def _reliability(
 def _judged(
     evidence: Evidence, kept: Constraints, held: Constraints, nodes_of: Ints
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """Nodes with a label held out, and whether it is what most kept labels of the cluster say."""
+    """Nodes with a label held out, and whether most kept labels of its cluster are the same."""
     if kept.labels is None or held.labels is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_)
-    given, asked = (np.flatnonzero(one >= 0) for one in (kept.labels, held.labels))
+    given, hidden = (np.flatnonzero(one >= 0) for one in (kept.labels, held.labels))
     classes, code = np.unique(kept.labels[given], return_inverse=True)
     cluster = evidence.labels[nodes_of[given]]
     there = cluster >= 0
     votes = np.zeros((evidence.prior.size, classes.size))
     np.add.at(votes, (cluster[there], code[there]), 1.0)
-    nodes = nodes_of[asked]
-    own, told = evidence.labels[nodes], votes.sum(axis=1) > 0
-    known = (own >= 0) & told[np.maximum(own, 0)]
-    nodes, asked = nodes[known], asked[known]
-    says = classes[votes.argmax(axis=1)][evidence.labels[nodes]]
-    return nodes, says == held.labels[asked]
+    nodes = nodes_of[hidden]
+    own, voted = evidence.labels[nodes], votes.sum(axis=1) > 0
+    known = (own >= 0) & voted[np.maximum(own, 0)]
+    nodes, hidden = nodes[known], hidden[known]
+    predicted = classes[votes.argmax(axis=1)][evidence.labels[nodes]]
+    return nodes, predicted == held.labels[hidden]
 
 
 def _some(n: int, rng: np.random.Generator) -> Ints:

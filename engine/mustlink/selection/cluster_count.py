@@ -1,4 +1,4 @@
-"""How many clusters a graph has where nobody says.
+"""How many clusters a graph has.
 
 By pairs, where some are known; else of networks by three counts, and of points by the gap among the
 smallest eigenvalues, or by the step where all of them are small: clusters that are long.
@@ -86,16 +86,14 @@ def count_clusters(work: Workspace, seed: int, known: Constraints | None = None)
     most = min(MOST, max(MOST_COUNTED, 2 * found.k)) if network else MOST_COUNTED
     view = counting_view(work)[0] if network else work
     pairs = count_by_pairs(view, known, most, seed)
-    return found if pairs is None else _with_pairs(found, pairs)
-
-
-def _with_pairs(graph: ClusterCount, pairs: PairCount) -> ClusterCount:
+    if pairs is None:
+        return found
     doubt = None
     if pairs.high - pairs.low > _WIDE:
         doubt = (
-            f"{pairs.in_words}: give more pairs, or name the number if you know it ({graph.reason})"
+            f"{pairs.in_words}: give more pairs, or name the number if you know it ({found.reason})"
         )
-    return ClusterCount(pairs.k, f"{pairs.in_words}; {graph.reason}", doubt, graph.gap)
+    return ClusterCount(pairs.k, f"{pairs.in_words}; {found.reason}", doubt, found.gap)
 
 
 def is_counted_as_network(graph: Graph) -> bool:
@@ -167,10 +165,13 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
             "most 1)"
         )
     reason += _others(gaps, k)
+    # the second eigenvalue of a random graph in which all nodes have as many edges (Friedman)
+    degree = float(np.diff(graph.affinity.indptr)[nodes].mean())
+    of_random = 1.0 - 2.0 * np.sqrt(degree - 1.0) / degree if degree > 2.0 else 2.0
     doubt = None
     if not in_time:
         doubt = f"there was no time for eigenvalues to converge: {k} is a guess, name the number"
-    elif values[1] > _of_random(float(np.diff(graph.affinity.indptr)[nodes].mean())):
+    elif values[1] > of_random:
         doubt = (
             f"perhaps there are no clusters at all: the second eigenvalue, {values[1]:.2f}, is as "
             "large as in random graphs of as many edges: do not rely on these"
@@ -190,7 +191,7 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
 def _values(
     work: Workspace, zeros: int, wanted: int, tol: float, seed: int
 ) -> tuple[NDArray[np.float64], bool]:
-    """The smallest `wanted` eigenvalues, of which as many are 0 as told, and if there was time."""
+    """The smallest `wanted` eigenvalues, of which `zeros` are 0, and if there was time."""
     if wanted <= zeros:
         return np.zeros(zeros), True
     found = smallest_pairs(work, wanted - zeros, tol=tol, seed=seed)
@@ -215,15 +216,10 @@ def _others(gaps: NDArray[np.float64], k: int) -> str:
     return f"; others: {named}" if named else ""
 
 
-def _of_random(degree: float) -> float:
-    """The second eigenvalue of a random graph in which all nodes have `degree` edges (Friedman)."""
-    return 1.0 - 2.0 * np.sqrt(degree - 1.0) / degree if degree > 2.0 else 2.0
-
-
 # --- How many clusters pairs ask for: those of the graph alone, for every K, that agree with them
 #
 # A pair takes no part in any of these clusterings, so all of them are held out. They are scored by
-# the F measure of pairs that are together, in clusters and by what was said,
+# the F measure of pairs that are together, in clusters and by their beliefs,
 #
 #     F(K) = 2 Σ b⁺s / (Σ b⁺ + Σ |b| s),   s = 1 where clusters have both ends in one
 #
@@ -251,11 +247,11 @@ class PairCount:
     @property
     def in_words(self) -> str:
         """What was found."""
-        told = f"of {self.n_pairs:,} pairs clusters of the graph keep most at {self.best} "
-        told += f"(F measure {self.score:.2f})"
+        text = f"of {self.n_pairs:,} pairs clusters of the graph keep most at {self.best} "
+        text += f"(F measure {self.score:.2f})"
         if self.low < self.high:
-            told += f", about as many from {self.low} to {self.high}"
-        return told
+            text += f", about as many from {self.low} to {self.high}"
+        return text
 
 
 def can_count_by_pairs(known: Constraints) -> bool:
@@ -270,7 +266,7 @@ def enough_pairs(must: int, cannot: int) -> bool:
 
 
 def count_by_pairs(work: Workspace, known: Constraints, most: int, seed: int) -> PairCount | None:
-    """K from 2 to `most` by what pairs say of clusters of the graph; None where they say nothing.
+    """K from 2 to `most` by the pairs that clusters of the graph keep; None where too few count.
 
     Cost: `most` eigenvectors, and k-means of a sample for every K.
     """
@@ -319,9 +315,9 @@ def chosen_count(numbers: NDArray[np.int64], same: Floats, belief: Floats, seed:
 
 def f_measure(same: Floats, belief: Floats, often: Floats) -> Floats:
     """F (q, d) of q clusterings; `often` (m, d) is how often a draw has each pair."""
-    must, told = np.maximum(belief, 0.0), np.abs(belief)
+    must, size = np.maximum(belief, 0.0), np.abs(belief)
     together = same @ (must[:, None] * often)
-    either = must @ often + same @ (told[:, None] * often)
+    either = must @ often + same @ (size[:, None] * often)
     return np.asarray(2.0 * together / np.maximum(either, np.finfo(np.float64).tiny))
 
 
@@ -333,7 +329,7 @@ def f_measure(same: Floats, belief: Floats, often: Floats) -> Floats:
 # be told at all. Real networks have structure at every scale: the count then goes on and on, and
 # only what another one confirms is clear. On networks set aside: of planted ones with up to 64
 # clusters 8 of 9 were right, and those clear; of 11 real ones 2 were right, 2 within one, and 9
-# were told not to be clear.
+# were reported as not clear.
 
 
 MOST = 64  # clusters that are looked for
@@ -357,8 +353,8 @@ class NetworkCounts:
     where there are more; `by_gap` is K before the widest gap (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), of
     width `gap`; `by_modularity` that of the clusters of largest `modularity`, of at most `tried`,
     which is hardly larger than others from `flat[0]` to `flat[1]`. All are of degrees with `tau`
-    times their mean added. `whole` says whether hardly any node is outside of the largest
-    component, else there are clusters whatever the counts. `in_time` says whether the time limit
+    times their mean added. `whole`: whether hardly any node is outside of the largest
+    component, else there are clusters whatever the counts. `in_time`: whether the time limit
     left the eigenvalues alone, which are mere guesses otherwise.
     """
 
@@ -394,22 +390,22 @@ class NetworkCounts:
     @property
     def in_words(self) -> str:
         """All of them."""
-        told = [] if self.in_time else ["there was no time for eigenvalues to converge"]
+        parts = [] if self.in_time else ["there was no time for eigenvalues to converge"]
         if self.bethe_hessian is not None:
             many = f"more than {self.most}" if self.bethe_hessian > self.most else None
-            told.append(f"the Bethe-Hessian counts {many or self.bethe_hessian}")
-        told.append(f"the widest gap is behind eigenvalue {self.by_gap}")
+            parts.append(f"the Bethe-Hessian counts {many or self.bethe_hessian}")
+        parts.append(f"the widest gap is behind eigenvalue {self.by_gap}")
         if self.by_modularity is not None:
             low, high = self.flat
             others = f", within 2 % of it from {low} to {high}" if low < high else ""
             short = self.tried < min(self.most, MOST)
             why = " (to save time with so many nodes)" if short else ""
             value = round(self.modularity, 3) + 0.0  # no -0.000
-            told.append(
+            parts.append(
                 f"modularity is largest at {self.by_modularity} of up to {self.tried} tried{why}, "
                 f"with {self.tau:.1f} times the mean degree added: {value:.3f}{others}"
             )
-        return ", ".join(told)
+        return ", ".join(parts)
 
 
 def count_of_network(work: Workspace, seed: int) -> NetworkCounts:

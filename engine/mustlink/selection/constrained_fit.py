@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regulariz
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
-from mustlink.graph.structure import GraphLook
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
 from mustlink.selection.regularization import if_of_points
@@ -36,14 +34,14 @@ Floats = NDArray[np.float64]
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
 FACTORS = (1, 2, 4, 8, 12)  # p as multiples of K; with K the graph decides nearly everything
 USUAL = 4  # times K: what is tried first, and at most on disk and on ranks
-_SHARE = 6  # nodes there for each vector of a subspace that is not asked for
+_SHARE = 6  # nodes there for each vector of a subspace that is chosen
 _ROUGH = 1e-2  # residual of a trial
 _ROUGH_STEPS = 60
 _TAKEN = 1e-3  # of a rival that won
 
 
 @dataclass(frozen=True)
-class Grid:
+class ParameterValues:
     """Values of the parameter to choose from: in a subspace, of the full problem, as its rivals.
 
     Of `smooth` the last one is taken where nothing can be tried; `rivals` are those with which the
@@ -78,7 +76,7 @@ class Formulation:
     problem: Problem
     row_scale: Vector
     roundings: tuple[str, ...]
-    grid: Grid = Grid()
+    grid: ParameterValues = ParameterValues()
     weighing: str = ""
 
 
@@ -127,88 +125,63 @@ class Placed:
         if isinstance(work, MemoryWork):
             return cls(work.graph, work.laplacian, known)
         nodes = known.nodes if known.nodes.size else np.zeros(1, dtype=np.int64)
-        laplacian = PlacedNodes(work, np.asarray(work.places(nodes), dtype=np.int64))
-        return cls(KnownNodes(laplacian), laplacian, known[nodes])
+        positions = np.asarray(work.places(nodes), dtype=np.int64)
+        space, laplacian = work.space, work.laplacian
+        root = laplacian.root_degree
+        placed = PlacedNodes(
+            positions,
+            space,
+            space.weights,
+            work.n_entries,
+            root,
+            laplacian.volume,
+            laplacian.volume / work.look.n_linked,
+        )
+        own = space.take(space.column(root), np.maximum(positions, 0))[:, 0]
+        degrees = np.where(positions >= 0, own**2, 0.0)
+        inverse, most = (space.peaks(space.column(v))[0] for v in (per_root(placed), root))
+        span = float(inverse) ** -2, float(most) ** 2
+        return cls(KnownNodes(degrees, float(work.n_nodes), span), placed, known[nodes])
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedNodes:
-    """L̄ of a work with the places of s nodes in its order, see `PlacedLaplacian`."""
+    """L̄ of a work with the places of s nodes in its order, -1 for isolated ones.
 
-    work: Work
+    See `PlacedLaplacian`; rows of all nodes are nowhere together.
+    """
+
     positions: NDArray[np.int64]
-
-    @property
-    def space(self) -> Space:
-        """Where blocks live."""
-        return self.work.space
+    space: Space
+    weights: Vector | None
+    n_entries: int
+    root_degree: Vector
+    volume: float
+    mean_degree: float
 
     @property
     def size(self) -> int:
         """Rows of blocks."""
-        return self.work.space.size
-
-    @property
-    def weights(self) -> Vector | None:
-        """How often a row counts, 0 for isolated nodes that have one."""
-        return self.work.space.weights
-
-    @property
-    def n_entries(self) -> int:
-        """Stored weights of the graph."""
-        return self.work.n_entries
-
-    @property
-    def root_degree(self) -> Vector:
-        """D^½1."""
-        return self.work.laplacian.root_degree
-
-    @property
-    def volume(self) -> float:
-        """Sum of the degrees."""
-        return self.work.laplacian.volume
+        return self.space.size
 
     @property
     def nodes(self) -> NDArray[np.int64]:
         """Those of the s nodes that have an edge."""
         return np.flatnonzero(self.positions >= 0)
 
-    @property
-    def mean_degree(self) -> float:
-        """Of the nodes with an edge."""
-        return self.volume / self.work.look.n_linked
-
     def to_working_order(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Rows of all nodes, which are nowhere together."""
+        """For graphs in memory."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class KnownNodes:
-    """The graph of a work, of which the degrees of s nodes are seen, see `KnownGraph`."""
+    """Values of a graph and of s nodes of it, see `KnownGraph`."""
 
-    laplacian: PlacedNodes
-
-    weights = None
-
-    @property
-    def count(self) -> float:
-        """Nodes of the graph."""
-        return float(self.laplacian.work.n_nodes)
-
-    @cached_property
-    def degrees(self) -> Floats:
-        """Of the s nodes."""
-        where, space = self.laplacian.positions, self.laplacian.space
-        root = space.take(space.column(self.laplacian.root_degree), np.maximum(where, 0))[:, 0]
-        return np.where(where >= 0, root**2, 0.0)
-
-    @cached_property
-    def degree_range(self) -> tuple[float, float]:
-        """The least degree > 0 of the graph and the largest."""
-        space, root = self.laplacian.space, self.laplacian.root_degree
-        inverse, most = (space.peaks(space.column(v))[0] for v in (per_root(self.laplacian), root))
-        return float(inverse) ** -2, float(most) ** 2
+    degrees: Floats
+    count: float
+    degree_range: tuple[float, float]
+    weights: Floats | None = None
 
 
 def row_scale(graph: KnownGraph) -> Floats:
@@ -236,11 +209,11 @@ def all_rows(laplacian: PlacedLaplacian, value: float) -> Vector:
 
 def per_root(laplacian: PlacedLaplacian) -> Vector:
     """D^-½1, (m,), 0 for rows without an edge."""
-    return laplacian.space.rowwise(_inverse, laplacian.root_degree)
 
+    def inverse(root: Floats) -> Floats:
+        return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
-def _inverse(root: Floats) -> Floats:
-    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    return laplacian.space.rowwise(inverse, laplacian.root_degree)
 
 
 # --- A fit, once everything about it is decided
@@ -248,7 +221,7 @@ def _inverse(root: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FitSpec:
-    """What was asked for: graph, K, constraints, the method's formulation, and what is left open.
+    """A fit to be made: graph, K, constraints, the method's formulation, and what is left open.
 
     `placed` has the constraints of nodes as the formulation sees them. `by_criterion` chooses the
     parameter by WHC11's E instead of constraints held out; `init` is where the last k-means starts;
@@ -280,32 +253,15 @@ class FitSpec:
         return self.work.home == MEMORY
 
     @property
-    def look(self) -> GraphLook:
-        """What is seen of the graph before any eigenvector."""
-        return self.work.look
-
-    @property
-    def is_small(self) -> bool:
-        """Whether one process solves the full problem in no time."""
-        return self.work.is_small
-
-    @property
     def directions(self) -> int:
         """Smooth vectors that the graph has."""
-        return self.look.n_linked - 1
-
-    @property
-    def unconstrained(self) -> int | None:
-        """The subspace of a fit without constraints: K smooth vectors where None cannot be had."""
-        if self.in_memory:
-            return None
-        return min(self.k if isinstance(self.subspace, str) else self.subspace, self.directions)
+        return self.work.look.n_linked - 1
 
     @property
     def stated(self) -> tuple[bool, Size]:
         """Whether vectors are in single precision, and the size of the graph."""
         work = self.work
-        return work.laplacian.dtype == np.float32, Size(self.look.n_linked, work.n_entries)
+        return work.laplacian.dtype == np.float32, Size(work.look.n_linked, work.n_entries)
 
     def most_directions(self) -> int:
         """Smooth vectors that the graph has and the memory holds; on disk memory holds few."""
@@ -334,7 +290,7 @@ class FitSpec:
             if sizes[-1] > most:
                 self.left.append(f"subspaces of more than {most} smooth vectors")
             return tuple(p for p in sizes if p <= most) or (min(self.k, self.directions),)
-        if not recorder.deadline.is_set or self.is_small:
+        if not recorder.deadline.is_set or self.work.is_small:
             return sizes
         share = recorder.deadline.share(0.5).remaining()
         fit = tuple(p for p in sizes[1:] if smooth_seconds(size, p) <= share)
@@ -348,25 +304,15 @@ class FitSpec:
         """Who hears of stages and choices."""
         return self.work.recorder
 
-    @property
-    def solves_exactly(self) -> bool:
-        """Whether the full problem is solved, because the caller wants it."""
-        return self.subspace == "exact"
-
-    @property
-    def seed(self) -> int:
-        """The seed of everything random."""
-        return self.solving.seed
-
     def basis(self, p: int, tau: float = 0.0, *, sharp: bool = False) -> SmoothBasis:
-        """At least p smooth directions; sharp ones where p was asked for on a small graph."""
-        tol, n = self.solving.tol, self.look.n_linked
+        """At least p smooth directions; sharp ones of a given p on a small graph."""
+        tol, n = self.solving.tol, self.work.look.n_linked
         below = SHARP_BELOW if isinstance(self.subspace, int) else 0
         below = below if self.in_memory else max(below, DENSE_BELOW)
         if tol is None and (sharp or n <= below):
             tol = default_tolerance(n, single=self.stated[0])
             tol = max(tol, regularized_tolerance(n)) if tau and self.in_memory else tol
-        how: dict[str, Any] = {"tol": tol, "seed": self.seed, "solver": self._solver(tol)}
+        how: dict[str, Any] = {"tol": tol, "seed": self.solving.seed, "solver": self._solver(tol)}
         found = self.work.smoothest(p, tau=tau, **how)
         placed = self.placed.laplacian
         return found if found.laplacian is placed else replace(found, laplacian=placed)
@@ -377,32 +323,28 @@ class FitSpec:
         The span needs but a few (co-authors, 60 vectors of 18,000 nodes: 0.5 CPU seconds where
         LOBPCG takes 2.5).
         """
-        asked = self.solving.solver
-        if not self.in_memory or asked != "auto" or tol is not None or self.is_small:
-            return asked
-        even = if_of_points(self.look.info) or self.look.even[0]
-        return asked if even else "chebyshev"
+        solver = self.solving.solver
+        if not self.in_memory or solver != "auto" or tol is not None or self.work.is_small:
+            return solver
+        even = if_of_points(self.work.look.info) or self.work.look.even[0]
+        return solver if even else "chebyshev"
 
     @property
     def rough(self) -> Solving:
         """How a trial is solved: it need not be sharp."""
         return replace(self.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
 
-    @property
-    def taken(self) -> Solving:
-        """How the full problem is solved where nobody asked for it: k-means needs a few digits.
-
-        Beyond them most steps would go by: 8 digits on 20,000 nodes take 5 times as many as 3.
-        """
-        tol = _TAKEN if self.solving.tol is None else self.solving.tol
-        return replace(self.solving, tol=tol)
-
     def solved(self, choice: SelectedModel, start: Block | None = None) -> Solution:
-        """The vectors for one choice; sharp ones where the graph alone decides elsewhere."""
+        """The vectors for one choice; sharp ones where the graph alone decides elsewhere.
+
+        Of a full problem that was chosen k-means needs a few digits: 8 of them on 20,000
+        nodes take 5 times as many steps as 3.
+        """
         problem = self.formulation.problem
         if choice.p is None:
-            how = self.solving if self.solves_exactly else self.taken
-            work: Any = self.work
+            how, work = self.solving, cast(MemoryWork, self.work)
+            if self.subspace != "exact" and how.tol is None:
+                how = replace(how, tol=_TAKEN)
             found = problem.solve(choice.value, how, work.view, start)
             if found.convergence.reason == TIME_LIMIT:
                 self.recorder.skip_for_time(found.convergence.status)
@@ -437,14 +379,17 @@ def cluster(
 
     The constraints choose where k-means starts. `rows` are `request.rows(solution)`.
     """
-    k, way, seed, known = request.k, choice.way, request.seed, request.known
+    k, way, seed, known = request.k, choice.way, request.solving.seed, request.known
     space, placed = request.work.space, request.placed.laplacian
     rows = request.rows(solution) if rows is None else rows
     if way == "split":
         return _split(request, cut_vector(rows)[:, 0])
     if way == "sign":
         clusters = assign(cut_vector(rows, space), k, way, seed, space=space).labels
-        return clusters if space.weights is None else _counted(space, clusters)
+        if space.weights is None:
+            return clusters
+        # rows that count nothing are isolated nodes
+        return space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, space.weights)
     seen = space.rowwise(lambda E: transform(E, way, solution.cost), rows)
     centers: Small | None = None
     if request.init == "labels" and known.labels is not None:
@@ -456,11 +401,6 @@ def cluster(
             some = space.take(seen, sample.rows)
             centers = starting_centers(some, sample, known, k, seed)
     return clusters_of(space, seen, k, seed, centers=centers)
-
-
-def _counted(space: Space, clusters: Vector) -> Vector:
-    """Clusters, -1 for rows that count nothing."""
-    return space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, space.weights)
 
 
 def _split(request: FitSpec, vector: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -130,8 +130,8 @@ def _groups(known: Constraints, nodes: Ints) -> Ints:
     n = known.n_nodes
     i, j = known.pairs.T
     if known.labels is not None or known.shares is not None:
-        said = known.labels >= 0 if known.shares is None else known.shares.told  # type: ignore[operator]
-        labelled = np.flatnonzero(said)
+        has = known.labels >= 0 if known.shares is None else known.shares.told  # type: ignore[operator]
+        labelled = np.flatnonzero(has)
         i = np.concatenate([i, labelled[:-1]])
         j = np.concatenate([j, labelled[1:]])
     joined = sp.csr_matrix((np.ones(i.size), (i, j)), shape=(n, n))

@@ -1,4 +1,4 @@
-"""Constraints held out of a fit, and what they and the kept ones say about an embedding."""
+"""Constraints held out of a fit, and how embeddings are judged by them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def held_out_score(
 ) -> float:
     """Share of what is held out that clusters keep, of an embedding transformed for `way`.
 
-    What is said of nodes without an edge, which no clusters can keep, is not counted.
+    Constraints on nodes without an edge, which no clusters can keep, are not counted.
 
     `rows` (r, p) are those of the sample.
     """
@@ -161,8 +161,8 @@ def seeds_of(rows: Block, of: ConstraintSample, constraints: Constraints, k: int
     if constraints.classes.size != k:
         return None
     if constraints.shares is not None:
-        told = constraints.shares.at(of.nodes)
-        weight: Any = told.belief[:, None] * told.values
+        soft = constraints.shares.at(of.nodes)
+        weight: Any = soft.belief[:, None] * soft.values
     elif constraints.labels is not None:
         labels = constraints.labels[of.nodes]
         known = np.flatnonzero(labels >= 0)

@@ -1,13 +1,11 @@
-"""How much to add to the degrees of a network: decided by what the clusters say about its edges.
+"""How much to add to the degrees of a network: decided by what the clusters tell about its edges.
 
 The normalised cut of a sparse network is least for sets that hang on it by one edge. With enough
 added to every degree they are dear, with too much clusters that are there are missed; what is
 enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
-clusters, as the vectors give them, tell most about the edges (`discretize.cuts.information`): a home
-delivers sums over nodes, and nothing is decided there. Measured on 27 networks with known classes:
-mean ARI .38 and .72 (real, generated), where modularity takes .36 and .72, conductance .31 and .49,
-the best candidate of each .42 and .72; edges held out do as well at twice the cost, and clusters
-refined to the likeliest ones tell less about which vectors were good.
+clusters, as the vectors give them, tell most about the edges (`discretize.cuts.information`).
+Measured on 27 networks with known classes: mean ARI .38 and .72 (real, generated), where modularity
+takes .36 and .72, conductance .31 and .49, the best candidate of each .42 and .72.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _GIANT = 0.9  # share of the nodes in one cluster
 _FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that come of it
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
-_ALIKE = 1.005  # times what another tells: the least that is added of those is taken
+_ALIKE = 1.005  # times the information of another: the least that is added of those is taken
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
 
 _EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
@@ -61,26 +59,26 @@ class Regularization:
         """The candidates for a report."""
         return [asdict(one) for one in self.tried]
 
-    def instead(self, told: float) -> Regularization | None:
+    def instead(self, nats: float) -> Regularization | None:
         """The best other candidate, where the final clusters tell less than theirs promised.
 
         Single runs of k-means may be lucky in a view that others disappoint in.
         """
         promised = [one.information for one in self.tried if one.tau == self.tau]
-        others = [one for one in self.tried if one.tau != self.tau and one.information > told]
-        if not promised or told >= _PROMISED * promised[0] or not others:
+        others = [one for one in self.tried if one.tau != self.tau and one.information > nats]
+        if not promised or nats >= _PROMISED * promised[0] or not others:
             return None
         best = max(others, key=lambda one: one.information).tau
-        reason = f"{self.reason}; with {self.tau:g} the final ones tell only {told:.3f}"
+        reason = f"{self.reason}; with {self.tau:g} the final ones tell only {nats:.3f}"
         return replace(self, tau=best, reason=reason)
 
 
-def decided_cut(cuts: Any, asked: float | str, k: int) -> tuple[Any, Regularization]:
-    """The cut into k clusters with what was asked for added to degrees; "auto": by evidence.
+def decided_cut(cuts: Any, wanted: float | str, k: int) -> tuple[Any, Regularization]:
+    """The cut into k clusters with `wanted` added to degrees; "auto": by evidence.
 
-    `cuts` are of one graph, wherever it is: `sharp(τ)` the cut as asked for, `judged(τ)` the same
+    `cuts` are of one graph, wherever it is: `sharp(τ)` the cut as wanted, `judged(τ)` the same
     with `sums`, `trial(τ, k, start)` the sums of rough clusters, None where rows overflow, and a
-    start for the next τ; `look` and `recorder`.
+    start for the next τ; `work` is the home.
 
     Graphs that are made from points have no nodes that hang on by one edge. Where all nodes have
     about as many edges and weight, as in graphs of neighbours, the cut as it is need only be no
@@ -88,9 +86,9 @@ def decided_cut(cuts: Any, asked: float | str, k: int) -> tuple[Any, Regularizat
     others must beat. Where the final clusters tell less of the edges than their trial, the best
     other candidate is cut as well.
     """
-    if asked != "auto":
-        return cuts.sharp(float(asked)), Regularization(float(asked), "given")
-    look, recorder = cuts.look, cuts.recorder
+    if wanted != "auto":
+        return cuts.sharp(float(wanted)), Regularization(float(wanted), "given")
+    look, recorder = cuts.work.look, cuts.work.recorder
     why = "one cluster" if k == 1 else if_of_points(look.info) or _if_small(look)
     if why:
         return cuts.sharp(0.0), Regularization(0.0, why)
@@ -98,29 +96,26 @@ def decided_cut(cuts: Any, asked: float | str, k: int) -> tuple[Any, Regularizat
     if look.even[0]:
         with suppress(NumericalError):  # degrees that differ by more than numbers hold
             plain = cuts.judged(0.0)
-        if plain is not None and look.even[1] and _is_whole(plain.sums):
+        # no giant with crumbs
+        whole = plain is not None and plain.sums.largest <= _GIANT and not plain.sums.crumbs
+        if plain is not None and whole and look.even[1]:
             why = f"no giant cluster and no crumbs, and {_EVEN_TOLD}"
             return plain, Regularization(0.0, why)
     regular = _best_of(cuts, min(k, _MOST), None if plain is None else plain.sums)
     cut = plain if plain is not None and not regular.tau else cuts.judged(regular.tau)
     if len(regular.tried) < 2:
         return cut, regular
-    instead = regular.instead(cut.sums.told)
+    instead = regular.instead(cut.sums.nats)
     if instead is None:
         return cut, regular
     if recorder.deadline.is_over:
         recorder.skip_for_time(f"regularization: {instead.tau:g} was not tried")
         return cut, regular
     other = plain if plain is not None and not instead.tau else cuts.judged(instead.tau)
-    if other.sums.told <= cut.sums.told:
+    if other.sums.nats <= cut.sums.nats:
         return cut, regular
     recorder.note(f"regularization: {instead.tau:g} after all; {instead.reason}")
     return other, instead
-
-
-def _is_whole(sums: ClusterSums) -> bool:
-    """Whether clusters are no giant with crumbs."""
-    return sums.largest <= _GIANT and not sums.crumbs
 
 
 def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
@@ -129,7 +124,7 @@ def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
     `plain` are those of 0, where it was cut already. Every candidate starts from the vectors of
     the one before.
     """
-    recorder, start = cuts.recorder, None
+    recorder, start = cuts.work.recorder, None
     tried: list[RegularizationTried] = []
     for number, tau in enumerate(CANDIDATES):
         if tried and recorder.deadline.is_over:
@@ -140,8 +135,8 @@ def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
             sums, start = cuts.trial(tau, k, start)
         else:
             sums = plain
-        told = (-np.inf, 1.0) if sums is None else (sums.told, sums.largest)
-        tried.append(RegularizationTried(tau, *told))
+        found = (-np.inf, 1.0) if sums is None else (sums.nats, sums.largest)
+        tried.append(RegularizationTried(tau, *found))
 
     def rank(one: RegularizationTried) -> float:
         return one.information * (1.0 if one.tau else _CLEARLY)

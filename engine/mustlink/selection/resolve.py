@@ -36,44 +36,60 @@ from mustlink.selection.regularization import SMOOTH, reason_for_none
 
 TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
 # A cluster, that closed pairs are about: up to so many criterion E chooses as well as pairs held
-# out in a third of the time (CSP, five sets, six runs each of 15 refits to 300 asked pairs: mean
+# out in a third of the time (CSP, five sets, six runs each of 15 refits to 300 pairs: mean
 # ARI of all refits .772 and .775, of the last .824 and .799).
 _FEW_NODES = 50
 _RIVAL_FOLDS = 2
 _FLOOR = 30.0  # nominal seconds that the full problem may always take as a rival
-_LEAST_STEPS = 15  # of an eigensolver, with fewer of which a trial says nothing
+_LEAST_STEPS = 15  # of an eigensolver, with fewer of which a trial is worth nothing
 _GROSS, _GROSS_FLOOR = 2.0, 60.0  # times the clock's seconds before, beyond which it is dropped
 
 
 def resolve(request: FitSpec) -> SelectedModel:
     """Decide subspace, parameter and discretisation where the caller left them open."""
-    choice = _resolved(request)
-    if choice.reason != NONE and request.left:
-        left = "; ".join(dict.fromkeys(request.left))
-        where = f"on {request.work.home}"
-        request.recorder.note(f"not tried {where}, as in memory: {left}")
+    if request.known.is_empty or not request.formulation.problem.acts:
+        choice = _without_constraints(request)
+    elif request.subspace == "exact":
+        choice = by_criterion(request, None, request.formulation.grid.exact)
+    else:
+        choice = _smooth(request)
+        if request.left:
+            left = "; ".join(dict.fromkeys(request.left))
+            where = f"on {request.work.home}"
+            request.recorder.note(f"not tried {where}, as in memory: {left}")
     return choice if choice.about_tau else replace(choice, about_tau=_why_one(request))
 
 
-def _resolved(request: FitSpec) -> SelectedModel:
+def _without_constraints(request: FitSpec) -> SelectedModel:
+    """The smoothest vectors of the graph; on disk and on ranks of a subspace."""
+    recorder, way = request.recorder, request.roundings[0]
+    p: int | None = None
+    recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
+    if request.regularization not in ("auto", 0):
+        recorder.note("regularization: not used without constraints; NCut takes it")
+    if not request.in_memory:
+        p = request.k if isinstance(request.subspace, str) else request.subspace
+        p = min(p, request.directions)
+    way = "kmeans" if way == "sign" and request.k > 2 else way
+    return SelectedModel(p, request.formulation.grid.smooth[-1], way, NONE)
+
+
+def _smooth(request: FitSpec) -> SelectedModel:
+    """A smooth subspace, or the full problem where that predicts better."""
     grid, k, recorder = request.formulation.grid, request.k, request.recorder
-    if request.known.is_empty or not request.formulation.problem.acts:
-        recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
-        if request.regularization not in ("auto", 0):
-            recorder.note("regularization: not used without constraints; NCut takes it")
-        way = "kmeans" if request.roundings[0] == "sign" and k > 2 else request.roundings[0]
-        return SelectedModel(request.unconstrained, grid.smooth[-1], way, NONE)
-    if request.solves_exactly:
-        return by_criterion(request, None, grid.exact)
     if isinstance(request.subspace, str):
         labelled = request.known.counts()["labelled"]
         sizes = request.within(subspace_sizes(k, request.most_directions(), labelled))
     else:
-        sizes = (min(int(request.subspace), request.directions),)
-    taus = _regularizations(request)
-    values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
+        sizes = (min(request.subspace, request.directions),)
+    taus: tuple[float, ...] = (0.0, SMOOTH)  # the first is what the other must beat
+    if request.regularization != "auto":
+        taus = (float(request.regularization),)
+    elif reason_for_none(request.work.look):
+        taus = (0.0,)
     if _spares_none(request, taus) and not request.by_criterion:
         return by_few(request, sizes, taus[0])
+    values = grid.smooth[-1:] if request.by_criterion else grid.smooth
     candidates = Candidates(sizes, values, request.roundings, taus)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
     request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]), taus[0])
@@ -97,7 +113,7 @@ def _spares_none(request: FitSpec, taus: tuple[float, ...]) -> bool:
     """Whether nothing is held out: too little is known, or closed pairs of few nodes are.
 
     To leave out a quarter of what follows from each other takes more than a quarter of what is
-    known. What networks have added to their degrees is told by nothing else, though.
+    known. Nothing else decides what networks have added to their degrees, though.
     """
     known, k = request.known, request.k
     closed = known.hard is not None and known.labels is None
@@ -105,35 +121,23 @@ def _spares_none(request: FitSpec, taus: tuple[float, ...]) -> bool:
     return few or not can_hold_out(known, k)
 
 
-def _regularizations(request: FitSpec) -> tuple[float, ...]:
-    """What may be added to the degrees, first what the rest must beat."""
-    if request.regularization != "auto":
-        return (float(request.regularization),)
-    return (0.0,) if reason_for_none(request.look) else (0.0, SMOOTH)
-
-
 def _why_one(request: FitSpec) -> str:
     """Why no regularisation was tried beside the one that was taken."""
     if request.regularization != "auto":
         return "given"
-    if request.solves_exactly:
+    if request.subspace == "exact":
         return "the full problem has no smooth subspace"
-    return reason_for_none(request.look) or "no constraints, or too few to hold some out"
+    return reason_for_none(request.work.look) or "no constraints, or too few to hold some out"
 
 
 def _fits_whole(request: FitSpec) -> bool:
-    """Whether the full problem fits into the memory; a note where it does not."""
     work: Any = request.work
-    room = work.view.room
-    if room is None or request.is_small:
-        return True
     single, size = request.stated
-    needed = full_problem(request.k).peak(size, single=single)
-    if needed <= room:
+    needed, room = full_problem(request.k).peak(size, single=single), work.view.room
+    if room is None or needed <= room:
         return True
-    request.recorder.note(
-        f"memory: the full problem needs {size_text(needed, up=True)} and is not tried"
-    )
+    least = size_text(needed, up=True)
+    request.recorder.note(f"memory: the full problem needs {least} and is not tried")
     return False
 
 
@@ -145,11 +149,11 @@ def _rival(request: FitSpec, choice: SelectedModel) -> SelectedModel:
     work as all before it, counted and not timed (`context.rates`), so that the same seed makes the
     same choice; the clock has a say only where it takes twice as long as all before it.
     """
-    known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
-    only_labels = known.kind == "labels"
+    known, k, recorder = request.known, request.k, request.recorder
+    seed = request.solving.seed
     work: Any = request.work
-    laplacian, small = work.laplacian, request.is_small
-    if not (only_labels or small) or not _fits_whole(request):
+    laplacian, small = work.laplacian, work.is_small
+    if not small and (known.kind != "labels" or not _fits_whole(request)):
         return choice
     best, table = choice, list(choice.scores)
     folds = folds_of(known, seed)
@@ -252,7 +256,7 @@ def by_few(request: FitSpec, sizes: tuple[int, ...], tau: float) -> SelectedMode
     else:
         candidates = [(k - 1, grid.as_if_unknown)]
     candidates += [(p, value) for p in ps for value in grid.smooth]
-    if request.subspace == "auto" and not tau and request.is_small:
+    if request.subspace == "auto" and not tau and request.work.is_small:
         if request.in_memory:
             candidates += [(None, value) for value in grid.exact]
         else:
@@ -267,7 +271,7 @@ def by_criterion(
 ) -> SelectedModel:
     """The value of largest E, in the full problem for p = None, else among p directions."""
     given = request
-    if p is None and not request.is_small:
+    if p is None and not request.work.is_small:
         given = replace(request, solving=request.rough)
     return _best_by_criterion(given, [(p, value) for value in values], tau)
 
@@ -365,7 +369,7 @@ def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
 def choose_smooth(request: FitSpec, candidates: Candidates) -> SelectedModel:
     """Choose among the candidates by held-out constraints.
 
-    More than 4K directions are asked for only while more helps. Without enough constraints
+    More than 4K directions are computed only while more helps. Without enough constraints
     `usual_size` decides alone. The first way of discretising is tried everywhere, the
     others for the winner only.
     """
@@ -381,7 +385,7 @@ def choose_smooth(request: FitSpec, candidates: Candidates) -> SelectedModel:
     if not can_hold_out(constraints, k):
         few = "by rule: too few constraints, or of one kind only, to hold some out"
         return replace(given, reason=few)
-    trials = _Trials(request, folds_of(constraints, request.seed))
+    trials = _Trials(request, folds_of(constraints, request.solving.seed))
     for tau in candidates.taus:
         trials.grow(ps, tau, candidates.values, way)
     # Another dimension must beat the usual one by more than the noise, other degrees more clearly.
@@ -402,9 +406,13 @@ def choose_smooth(request: FitSpec, candidates: Candidates) -> SelectedModel:
         f"keeps {chosen.mean():.1%} of held-out constraints, chosen from {len(tried)} candidates"
     )
     table = tuple((t.p, t.value, t.way, t.mean(), t.tau) for t in tried)
-    about = trials.about_taus() if len(trials.best) > 1 else ""
-    told = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
-    return SelectedModel(*told)
+    about = ""
+    if len(trials.best) > 1:
+        each = {tau: max(one.mean() for one in best) for tau, best in trials.best.items()}
+        shares = ", ".join(f"{share:.1%} at {tau:g}" for tau, share in each.items())
+        about = f"held-out constraints kept: {shares}"
+    found = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
+    return SelectedModel(*found)
 
 
 def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
@@ -442,11 +450,6 @@ class _Trial:
         return bool(difference.mean() > errors * error)
 
 
-def _worth_more(before: float, now: float) -> bool:
-    """Whether held-out errors fell enough to pay for yet more eigenvectors."""
-    return now > _ENOUGH and now < _GAIN * before
-
-
 @dataclass
 class _Trials:
     """What was tried: every candidate, and of every regularisation the best of each dimension."""
@@ -479,19 +482,13 @@ class _Trials:
                 return
             found = self.best.setdefault(tau, [])
             found.append(max(self.score(p, tau, values, way), key=_Trial.mean))
-            more = len(found) < 2 or _worth_more(1.0 - found[-2].mean(), 1.0 - found[-1].mean())
-            if p > 2 * k and not more:
+            errors = [1.0 - trial.mean() for trial in found[-2:]]
+            if p > 2 * k and len(errors) == 2 and not _ENOUGH < errors[1] < _GAIN * errors[0]:
                 return
-
-    def about_taus(self) -> str:
-        """What the best of every regularisation keeps."""
-        kept = {tau: max(trial.mean() for trial in found) for tau, found in self.best.items()}
-        table = ", ".join(f"{share:.1%} at {tau:g}" for tau, share in kept.items())
-        return f"held-out constraints kept: {table}"
 
     def score(self, p: int, tau: float, values: tuple[float, ...], way: str) -> list[_Trial]:
         """Share of held-out constraints kept on every fold, for every value of the parameter."""
-        request, seed = self.request, self.request.seed
+        request, seed = self.request, self.request.solving.seed
         basis = request.basis(p, tau).first(p)
         laplacian, space = basis.laplacian, basis.space
         scores: dict[float, list[float]] = {value: [] for value in values}
