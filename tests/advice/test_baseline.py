@@ -31,6 +31,7 @@ def hidden():
     return np.column_stack([y + 0.1 * rng.standard_normal(N), 50 * rng.standard_normal((N, 3))]), y
 
 
+@pytest.mark.thorough
 def test_nothing_is_doubted_where_the_graph_shows_the_classes(round_points):
     X, y = round_points
     found = baseline(X, some_labels(y, 10), ml.CSP(n_clusters=K))
@@ -118,6 +119,7 @@ def test_an_estimator_is_not_changed_and_the_same_seed_gives_the_same(round_poin
     assert np.array_equal(est.labels_, before)
 
 
+@pytest.mark.thorough
 def test_it_is_in_a_suggestion_in_a_result_and_on_its_page(hidden, tmp_path, monkeypatch, capsys):
     X, y = hidden
     monkeypatch.chdir(tmp_path)

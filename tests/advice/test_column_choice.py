@@ -80,6 +80,7 @@ def test_missing_cells_are_filled():
     assert "--impute" in command_of(found, "a.h5").split()
 
 
+@pytest.mark.thorough
 def test_the_code_and_the_command_say_the_same():
     X, y = groups()
     X = np.column_stack([np.arange(N), loud(X)])
@@ -111,6 +112,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_the_command_of_the_shell_is_followed(mustlink, tmp_path):
     code, said, err = mustlink("suggest holes.h5 --labels holes.h5:/labels --json")
     assert code == 0, err
@@ -123,6 +125,7 @@ def test_the_command_of_the_shell_is_followed(mustlink, tmp_path):
     assert code == 0, err
 
 
+@pytest.mark.thorough
 def test_columns_are_called_by_their_names():
     X, y = groups()
     frame = pd.DataFrame(loud(X), columns=[*"abcdef", "bytes"])
@@ -138,6 +141,7 @@ def test_columns_are_called_by_their_names():
 # ---------------------------------------------------------------- numbers of rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["rising", "falling", "with gaps", "shuffled", "mostly there"])
 def test_a_column_that_numbers_the_rows_is_left_out(kind):
     X, y = groups()
@@ -160,6 +164,7 @@ def test_a_column_that_numbers_the_rows_is_left_out(kind):
         np.testing.assert_array_equal(fitted[0].fit_transform(frame), X)
 
 
+@pytest.mark.thorough
 def test_whole_numbers_that_say_something_stay():
     X, y = groups()
     rng = np.random.default_rng(0)

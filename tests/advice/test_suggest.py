@@ -114,6 +114,7 @@ def situations(X, y, picture):
 NAMES = [rule.name for rule in rules.RULES]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rule_is_reached_and_names_what_can_be_fitted(name, points, picture):
     data, known = situations(*points, picture)[name]
@@ -178,6 +179,7 @@ def test_class_masses_follow_the_labels(points):
     assert "--class-shares equal" in command_of(told, "a.h5", labels="b")
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**31), each=st.integers(1, 5))
 @settings(max_examples=20)
 def test_the_same_seed_gives_the_same_suggestion(seed, each):
@@ -215,6 +217,7 @@ def test_no_gap_is_told():
     assert any("no clear number" in doubt for doubt in ml.suggest(cloud).warnings)
 
 
+@pytest.mark.thorough
 def test_labels_name_the_number_of_clusters(points):
     X, y = points
     told = ml.suggest(X, labelled(y, 12))
@@ -298,6 +301,7 @@ class Rows:
         return self.X[rows]
 
 
+@pytest.mark.thorough
 def test_rows_of_a_file_are_sampled():
     X, y = blobs(np.random.default_rng(0), 9000, 3, d=2, separation=20.0)
     X = X.astype(np.float32)

@@ -71,6 +71,7 @@ def test_units_of_points_do_not_count():
     assert abs(found - same).max() == 0
 
 
+@pytest.mark.thorough
 def test_walks_find_most_of_the_nearest(monkeypatch):
     X, _ = blobs(3300, d=6)
     graph = ml.knn_graph(X[:3000], 15, random_state=0)
@@ -151,6 +152,7 @@ CLUSTERERS = ["NCut", "CSP", "SSSC", "FastGE", "ConstrainedAP", "SpectralLearnin
               "SSKK"]  # fmt: skip
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", CLUSTERERS)
 def test_new_points_are_clustered_as_by_a_new_fit(name):
     X, truth = blobs(330)

@@ -470,6 +470,7 @@ def test_what_is_not_reached_is_said():
     assert any("max_rank" in note for note in coarse.report_.notes)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "y", "word"),
     [

@@ -144,6 +144,7 @@ def test_transfer_from_a_second_graph():
 # --- choices
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("subspace", ["auto", "exact", 8])
 @pytest.mark.parametrize("way", ["auto", "kmeans", "sign-kmeans", "cost-weighted", "sphere"])
 def test_every_subspace_and_discretisation_recovers_planted_clusters(subspace, way):
@@ -349,6 +350,7 @@ def test_refit_keeps_numbers_and_reports_what_changed():
     assert any(note.startswith("refit: ") for note in est.report_.notes)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_choices_are_made_anew_when_twice_as_much_is_known_in_small_steps(on_disk):
     W, y, _ = planted(8, n=150)
@@ -374,6 +376,7 @@ def test_refit_before_fit_is_an_error():
         csp(3).refit()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"solver": "lobpcg", "subspace": "exact", "beta": 0.5}])
 def test_same_seed_same_labels_and_threads_do_not_matter(options):
     W, _, known = planted(9, n=200, k=4)
@@ -399,6 +402,7 @@ def test_arguments_are_not_mutated():
     assert est.get_params() == params
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("form", ["dense", "float32", "graph"])
 def test_precomputed_forms(form):
     W, _, known = planted(11)
@@ -414,6 +418,7 @@ def test_precomputed_forms(form):
     assert adjusted_rand_score(est.labels_, reference.labels_) == 1.0
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("affinity", ["knn", "rbf"])
 def test_points_become_a_graph(affinity):
     X, y = blobs(np.random.default_rng(2), 150, 3, separation=12.0)

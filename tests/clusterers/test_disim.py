@@ -46,6 +46,7 @@ def apart(values, j):
     return values[j] > 1e-6 and abs(others - values[j]).min(initial=1.0) > 1e-6
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_dense_twins(first):
     for seed in range(first, first + 25):
@@ -165,6 +166,7 @@ def test_refusals(give, words):
         give()
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_labels():
     A, y = circle(200)
     labels = np.where(np.arange(200) < 30, y, -1)

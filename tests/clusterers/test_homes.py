@@ -20,6 +20,7 @@ def nothing_fits(monkeypatch):
     monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "how"),
     [(ml.NCut, {}), (ml.CSP, {"subspace": 6}), (ml.SRCP, {"tol": 1e-2}), (ml.GFHF, {})],
@@ -41,6 +42,7 @@ def test_a_fit_on_disk_draws_one_seed(nothing_fits, method, how):
     assert drawn.integers(2**31) == alike.integers(2**31)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("variant", ["luxburg", "ng"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
@@ -53,6 +55,7 @@ def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
     assert alike(W, home.labels_, there.labels_) > 0.95
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", TOLD)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", [name for name in GRAPHS if name != "many"])
@@ -75,6 +78,7 @@ def test_constrained_methods_decide_alike_in_memory_and_on_disk(nothing_fits, na
         assert alike(W, home.labels_, there.labels_) > 0.9
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("how", ["labels", "few", "pairs"])
 @pytest.mark.parametrize("method", PROPAGATED)
 @pytest.mark.parametrize("name", [name for name in GRAPHS if name not in ("many", "ill_scaled")])
@@ -88,6 +92,7 @@ def test_propagated_constraints_decide_alike_in_memory_and_on_disk(nothing_fits,
     assert alike(W, home.labels_, there.labels_) > 0.9
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("how", ["labels", "few"])
 @pytest.mark.parametrize("method", SPREADING)
 @pytest.mark.parametrize("name", GRAPHS)

@@ -136,6 +136,7 @@ def test_no_gap_in_a_random_graph_whatever_is_added_to_the_degrees(tau):
     assert 3 not in doubts(planted([400] * 3, 0.03, 0.002)[0], 3, regularization=tau)[0]
 
 
+@pytest.mark.thorough
 def test_pairs_of_isolated_nodes_neither_count_nor_choose():
     n, alone = BLOCKS.size, 100
     W = sp.block_diag([CLEAR, sp.csr_matrix((alone, alone))], format="csr")

@@ -39,6 +39,7 @@ def fitted(method, graph, known, **how):
     return method(4, **usual, solver="diffusion", **how).fit(graph, constraints=known)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("method", "how"),
     [

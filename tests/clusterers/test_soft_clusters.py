@@ -93,6 +93,7 @@ def some_labels(y, seed=0, share=0.3):
     return np.where(np.random.default_rng(seed).random(y.size) < share, y, -1)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "method",
     [
@@ -141,6 +142,7 @@ def test_two_clusters_of_one_vector(assign):
     np.testing.assert_array_equal(est.membership_.argmax(axis=1), est.labels_)
 
 
+@pytest.mark.thorough
 def test_pairs_calibrate_refits_are_followed_and_threads_do_not_matter():
     X, y = blobs()
     rng = np.random.default_rng(1)

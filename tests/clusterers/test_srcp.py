@@ -110,6 +110,7 @@ def test_strong_and_soft_beliefs(method):
     assert abs(ours[0] - ours[1]).max() < 1e-10
 
 
+@pytest.mark.thorough
 @BOTH
 @pytest.mark.parametrize("new_edges", [0, 3, 20])
 def test_diffusion_is_dense(method, new_edges):
@@ -156,6 +157,7 @@ def test_what_new_edges_are():
     assert est.report_.choices["residual"] < 1e-12
 
 
+@pytest.mark.thorough
 @BOTH
 def test_all_new_edges_is_the_paper_on_random_graphs(method):
     """W* of eq. 9 on all pairs, however small F is there: nothing is left out."""
@@ -195,6 +197,7 @@ def whole(est, W, known):
     return F
 
 
+@pytest.mark.thorough
 @BOTH
 @pytest.mark.parametrize("solver", ["dense", "diffusion", "krylov"])
 def test_every_pair_can_be_asked(method, solver):
@@ -297,6 +300,7 @@ def test_normalize_divides_by_the_largest():
     assert np.abs(est.affinity_matrix_.toarray() - moved).max() < 1e-10
 
 
+@pytest.mark.thorough
 def test_all_solvers_and_threads_give_the_same_labels():
     W, y = moons()
     known = true_pairs(np.random.default_rng(2), y, 300)
@@ -572,6 +576,7 @@ def test_duplicate_and_contradictory_pairs():
     assert abs(est.affinity_matrix_ - without.affinity_matrix_).max() < 1e-12
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", ["auto", "krylov"])
 def test_a_node_with_thousands_of_pairs(solver):
     rng = np.random.default_rng(0)

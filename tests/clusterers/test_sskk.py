@@ -315,6 +315,7 @@ def test_odd_constraints(pairs, belief, init):
     assert np.isfinite(est.report_.extra["objective"])
 
 
+@pytest.mark.thorough
 def test_an_empty_cluster_of_the_start_gets_the_best_node():
     problem, A, weight, _, k, _ = case(11)
     start = np.zeros(len(A), dtype=np.int64)

@@ -77,6 +77,7 @@ def test_every_way_of_sssc_finds_two_planted_clusters(way, subspace):
 # --- SSSC: eq. 11
 
 
+@pytest.mark.thorough
 def test_weights_of_must_and_cannot_links_are_those_of_the_paper():
     """Beliefs count between the kinds, and α and β do."""
     for seed in range(CASES):
@@ -109,6 +110,7 @@ def test_links_that_weigh_alike():
             assert oracles.angle(est.embedding_[linked], Z[:, :3]) < 1e-7, seed
 
 
+@pytest.mark.thorough
 def test_how_links_are_weighed():
     """In a subspace alike; the full problem, a search and weights of one's own as by eq. 11."""
     rng = np.random.default_rng(3)

@@ -95,6 +95,7 @@ def test_of_one_everywhere_nothing_changes():
     np.testing.assert_array_equal(back.to_dense(), c.to_dense())
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(("a", "b"), [(2.0, 0.5), (1.0, 0.0), (0.0, 1.0)])
 def test_very_many_classes(a, b):
     n = 2 * (DENSE_CORE + 3)

@@ -258,6 +258,7 @@ METHODS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", METHODS)
 def test_every_clusterer_takes_them(name):
     """Overlapping groups: distributions that are mostly right bring clusters nearer to them.
@@ -319,6 +320,7 @@ def test_labels_spread_with_a_prior_before_the_kernel():
         ml.CSCGFHF(2).fit(X, few, belief=0.3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("made", [ml.SSSC, ml.FastGE, ml.ConstrainedAP, ml.SSKK])
 def test_wrong_ones_do_less_harm_than_wrong_labels(made):
     """Outputs of a weak classifier on three columns of wines, as they are and as labels."""

@@ -158,6 +158,7 @@ def check_against_twin(name, seed, solver):
         assert (V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])] > 0).all(), where
 
 
+@pytest.mark.thorough(but=1)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lapack_path_agrees_with_the_papers_definition(name):
@@ -165,6 +166,7 @@ def test_lapack_path_agrees_with_the_papers_definition(name):
         check_against_twin(name, seed, "dense")
 
 
+@pytest.mark.thorough
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lobpcg_path_agrees_with_the_papers_definition(name):
@@ -173,6 +175,7 @@ def test_lobpcg_path_agrees_with_the_papers_definition(name):
             check_against_twin(name, seed, "lobpcg")
 
 
+@pytest.mark.thorough(but=3)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lobpcg_path_agrees_on_weakly_connected_graphs(name):
@@ -325,6 +328,7 @@ def check_subspace(name, seed, p, *, connected=True):
     assert oracles.angle(found, whole) < 1e-5, where
 
 
+@pytest.mark.thorough(but=2)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 @pytest.mark.parametrize("p", [6, 15, None])
@@ -334,6 +338,7 @@ def test_subspace_is_the_galerkin_projection(name, p):
         check_subspace(name, seed, p)
 
 
+@pytest.mark.thorough(but=4)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_subspace_is_the_galerkin_projection_on_disconnected_graphs(name):
@@ -442,6 +447,7 @@ def test_aggregates_hang_together_by_strong_links(picture):
     assert ((near[i, j].A1 > 0) | (S[i, j].A1 > 1e-5)).all()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("coarsest", [20, 200])
 def test_cycle_of_a_pictures_grids_is_symmetric_positive(picture, coarsest, monkeypatch):
     monkeypatch.setattr(amg, "_COARSEST", coarsest)

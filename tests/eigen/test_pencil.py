@@ -96,6 +96,7 @@ def test_schur_complement_is_the_dense_one(seed):
     assert pencil.n_feasible() == (values > 1e-10 * size).sum()
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("seed", [*range(84), *SLOW])
 def test_every_path_agrees_with_the_dense_one(seed):
     """Every β with every number of components and kind of graph, and the hardest of 200.
@@ -225,6 +226,7 @@ def test_balanced_constraints_at_beta_zero(components):
 # --- inside the smooth subspace
 
 
+@pytest.mark.thorough
 @given(seeds, st.integers(2, 12), st.sampled_from(FRACTIONS))
 @settings(max_examples=80, deadline=None)
 def test_reduced_pencil_is_the_projected_one(seed, p, fraction):

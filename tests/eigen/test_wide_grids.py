@@ -25,6 +25,7 @@ def network(rng, n=2100, k=4):
     return W
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["network", "picture"])
 def test_filters_on_networks_and_grids_on_pictures(kind):
     rng = np.random.default_rng(0)

@@ -50,6 +50,7 @@ def outliers(seed, n=12):
     return W, Q
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("share", [0.5, 0.05, -0.2])
 @pytest.mark.parametrize("seed", range(8))
 def test_feasible_pairs_beside_much_larger_ones(seed, share):
@@ -92,6 +93,7 @@ def test_quotients_of_sums_that_a_double_cannot_hold(seed):
     assert oracles.angle(V[:, :2], U[:, :2]) < 1e-5
 
 
+@pytest.mark.thorough
 def test_wdbc_without_a_floor():
     """Standardised, sigma = 1, 300 pairs: the 20 loneliest nodes and half of the others.
 

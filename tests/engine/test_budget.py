@@ -178,6 +178,7 @@ def planted():
     return sp.csr_matrix(W), y
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["NCut", "CSP", "SSSC", "SpectralLearning", "SSKK", "SRCP"])
 def test_single_precision_gives_the_same_clusters(planted, method):
     W, y = planted
@@ -321,6 +322,7 @@ def test_regularisations_are_planned_where_they_are_tried(tmp_path, monkeypatch,
     assert ("candidate regularisations" in {stage["name"] for stage in planned}) == (not even)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [10**4, 10**6, 10**8])
 def test_the_least_memory_of_a_plan_is_accepted_and_less_is_not(capsys, n):
     size = f"{n}x16"
@@ -333,6 +335,7 @@ def test_the_least_memory_of_a_plan_is_accepted_and_less_is_not(capsys, n):
     assert said.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_plans_grow_with_the_points_and_shrink_with_the_memory(capsys):
     peaks = [told(capsys, "plan", f"{10**p}x32", "-k", "10")["peak_bytes"] for p in (4, 5, 6, 7)]
     assert peaks == sorted(peaks)
@@ -364,6 +367,7 @@ def test_bad_plans_are_one_line(data, capsys, options, word):
     assert said.count("\n") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["cluster", "propagate"])
 def test_plans_of_every_method(data, capsys, command):
     from mustlink_io.jobs.methods import METHODS, PROPAGATORS
@@ -373,6 +377,7 @@ def test_plans_of_every_method(data, capsys, command):
         assert plan["peak_bytes"] > PROGRAM
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["llelp", "ltsalp"])
 def test_steps_that_nobody_knows_are_planned_as_the_most_that_are_taken(data, capsys, method):
     how = ("20000x5", "--for", "propagate", "-m", method, "--max-iter")
@@ -389,6 +394,7 @@ def test_a_run_refuses_a_memory_that_its_plan_refuses(data, capsys, tmp_path):
     assert not (tmp_path / "out.h5").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["ncut", "csp", "sssc", "srcp", "sskk", "csc-gfhf"])
 def test_the_least_memory_that_is_told_is_enough_for_the_run(data, capsys, method):
     """Not refused half-way; what this process took before counts for nothing."""

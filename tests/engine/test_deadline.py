@@ -116,6 +116,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{type(m).__name__}{m.n_neighbors}")
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_an_answer_is_there_even_without_any_time(blobs, method):
@@ -249,6 +250,7 @@ def little(monkeypatch):
     monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "stays", "stages"),
     KEPT,
@@ -339,6 +341,7 @@ def test_what_memory_holds_of_a_fit_cut_short_is_told_and_not_kept(blobs):
     assert not any(isinstance(value[0], np.ndarray) for value in drawer.kept.values())
 
 
+@pytest.mark.thorough
 def test_only_a_shelf_asks_a_keeper():
     """It alone knows what was left out for time."""
     verbs = {"keep", "keep_graph", "recall", "recall_graph"}

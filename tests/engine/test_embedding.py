@@ -79,6 +79,7 @@ def test_dense_twin(kind, copies, solver):
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", OF_FITS)
 def test_iterations_find_what_factors_do(kind):
     """Where directions of the fits miss much, eigenvalues are not far below ‖M‖."""
@@ -138,6 +139,7 @@ def test_ltsa_unrolls():
     np.testing.assert_allclose(held.transform(X[:50]), fitted[:50])
 
 
+@pytest.mark.thorough
 def test_foretold_factors_are_those_that_come():
     graph = ml.knn_graph(make_swiss_roll(20_000, random_state=0)[0], 10, random_state=0)
     W = graph.affinity
@@ -212,6 +214,7 @@ def test_same_answer_for_any_number_of_threads(kind):
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [*OF_FITS, ml.LaplacianEigenmaps])
 def test_at_home_in_scikit_learn(kind):
     with warnings.catch_warnings():

@@ -94,6 +94,7 @@ def test_feasible_vectors_are_counted_and_few_of_them_a_doubt(planted, subspace)
 # ---------------------------------------------------------------- what says nothing
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("kind", ["CSP", "SSSC", "SSKK", "SRCP"])
 @pytest.mark.parametrize(
     ("what", "words"),
@@ -145,6 +146,7 @@ def test_labels_say_how_many_clusters_there_are(planted, kind):
     np.testing.assert_array_equal(est.labels_, asked.labels_)
 
 
+@pytest.mark.thorough
 def test_labels_of_one_class_say_nothing_of_their_number(planted):
     W, _ = planted
     pairs = ml.Constraints.from_pairs([[0, 1], [2, 3]], n_nodes=N)

@@ -88,6 +88,7 @@ def test_equations_solved_some_at_a_time_are_the_same():
 # ------------------------------------------------------------------------------------- watching
 
 
+@pytest.mark.thorough
 def test_a_stage_that_takes_more_than_the_budget_ends_in_one_line():
     recorder = Recorder()
     recorder.keep_within(parse_size("400MB"))
@@ -177,6 +178,7 @@ def shell(*words, limit=resource.RLIM_INFINITY):
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_the_least_memory_that_is_named_suffices_and_holds(many_classes, capsys):
     out = many_classes.with_name("out.h5")
     line = ["propagate", many_classes, "-m", "gfhf", "--labels", f"{many_classes}:/labels"]
@@ -191,6 +193,7 @@ def test_the_least_memory_that_is_named_suffices_and_holds(many_classes, capsys)
     assert not any("were taken" in note for note in json.loads(done.stdout)["notes"])
 
 
+@pytest.mark.thorough
 def test_where_the_system_has_no_more_one_line_says_so(many_classes):
     """Blocks of 72 MB: what fails is one of them, not a library that would end the process."""
     out = many_classes.with_name("limited.h5")
@@ -205,6 +208,7 @@ def test_where_the_system_has_no_more_one_line_says_so(many_classes):
     assert peak_bytes() > 0
 
 
+@pytest.mark.thorough
 def test_new_points_take_no_more_than_their_answer_or_a_few_blocks():
     """40,000 points of 10 neighbours and 300 classes are 960 MB, and 1,200 clusters 384."""
     rng, k = np.random.default_rng(0), 300

@@ -119,6 +119,7 @@ def routing():
         yield
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*CLUSTERERS, *PROPAGATORS, "CSCGFHF"])
 def test_check_estimator(name):
     expected = EXPECTED.get(name, {})
@@ -305,6 +306,7 @@ def test_a_pipeline_gives_points_and_constraints_on(routing):
     assert np.array_equal(pipe.predict(X), alone.labels_)
 
 
+@pytest.mark.thorough
 def test_a_search_by_constraints(routing):
     X = moons()[0]
     search = GridSearchCV(

@@ -293,6 +293,7 @@ def test_bad_knn_input(arguments, words):
 # --- components and bridges
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(seeds, st.integers(1, 4), st.integers(0, 5), st.sampled_from([np.int32, np.int64]))
 def test_components_match_flood_filling(seed, count, isolated, index):

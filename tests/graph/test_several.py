@@ -97,6 +97,7 @@ def test_one_graph_twice_is_the_graph_alone_and_weight_0_is_nothing():
         assert found.info["kind"] == graph.info["kind"]
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("make", [*CLUSTERERS, *PROPAGATORS])
 def test_fits_with_several_graphs_are_those_of_their_sum(make):
     one, two = blobs(0), blobs(1, 5)
@@ -112,6 +113,7 @@ def test_fits_with_several_graphs_are_those_of_their_sum(make):
     assert joined.report_.choices["graph"]["why"] == "given"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [ml.CSP, ml.LLGC])
 def test_a_graph_of_noise_gets_little_weight_by_labels(make):
     est = fitted(make, [noise(), blobs(0), blobs(1)])

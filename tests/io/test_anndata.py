@@ -248,6 +248,7 @@ def test_a_result_in_a_copy_leaves_all_else_as_it_was(tmp_path, pbmc, result):
     assert run("convert", result, "--into", tmp_path / "again.h5ad", "--in-place") == 0
 
 
+@pytest.mark.thorough
 def test_keys_in_the_file_already(pbmc, result, capsys):
     assert "--in-place" in said(capsys, "convert", result, "--into", pbmc, "-o", pbmc)
     line = said(capsys, "convert", result, "--into", pbmc, "--in-place", "--key", "cell_type")
@@ -481,6 +482,7 @@ def test_unknown_names_are_told_together(tmp_path, pbmc, rows, told):
         formats.load_pairs(f"{tmp_path}/p.csv", formats.load(str(pbmc)).names)
 
 
+@pytest.mark.thorough
 def test_names_of_nodes_and_classes_in_a_result(tmp_path, pbmc, capsys):
     out, table = tmp_path / "out.h5", tmp_path / "labels.csv"
     line = f"{pbmc}:/obs/few"

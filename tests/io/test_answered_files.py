@@ -68,6 +68,7 @@ def entries(path):
         return sorted(found), sorted(file.attrs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("verb", "more"),
     [("cluster", ["--membership", "--hierarchy"]), ("propagate", ["--membership"])],
@@ -98,6 +99,7 @@ def test_all_that_a_result_says_of_its_rows_stays(table, verb, more, capsys):
     assert entries("new.h5") == entries("out.h5")
 
 
+@pytest.mark.thorough
 def test_a_picture_stays_one(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     image = np.full((12, 16, 3), 40, np.uint8)
@@ -134,6 +136,7 @@ def given(path):
     return est.given_labels_ if hasattr(est, "given_labels_") else est.constraints_.labels
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["cluster", "propagate"])
 def test_a_class_that_is_new_has_its_name(table, verb, capsys):
     result(verb)
@@ -153,6 +156,7 @@ def test_a_class_that_is_new_has_its_name(table, verb, capsys):
         assert {*NAMES, "9"} <= set(store.texts(file, where))
 
 
+@pytest.mark.thorough
 def test_numbers_that_are_known_are_not_told_as_new(table, capsys):
     np.save("y.npy", np.where(np.arange(120) % 10, -1, (table + 1) % 3))
     k = ["-k", "3", "--labels", "y.npy", "-m", "srcp", *COLUMNS, "-o", "out.h5", "--quiet"]
@@ -166,6 +170,7 @@ def test_numbers_that_are_known_are_not_told_as_new(table, capsys):
     assert "new classes 8" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.thorough
 def test_a_class_that_is_most_of_no_cluster_is_the_same_when_it_is_named_again(table):
     with open("y.csv", "a") as file:
         file.write("r1,lone\n")
@@ -177,6 +182,7 @@ def test_a_class_that_is_most_of_no_cluster_is_the_same_when_it_is_named_again(t
     assert given("out.h5")[3] == table[3]
 
 
+@pytest.mark.thorough
 def test_answers_for_another_file_do_not_count_in_the_first(table):
     result("cluster")
     answered("out.h5", [1, 2, 3], NAMES[(table[1:4] + 1) % 3], "-o", "wrong.h5")

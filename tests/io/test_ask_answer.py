@@ -50,6 +50,7 @@ def filled(path, answers):
     return rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", [["cluster", "x.npy", "-k", "4"], ["propagate", "x.npy"]])
 def test_from_a_result_to_the_next(place, verb, capsys):
     y, given = place
@@ -74,6 +75,7 @@ def test_from_a_result_to_the_next(place, verb, capsys):
     assert not left & set(rows)  # neither what is known nor what nobody knew
 
 
+@pytest.mark.thorough
 def test_pairs_and_another_output(place, capsys):
     cluster()
     before = Path("out.h5").read_bytes()
@@ -94,6 +96,7 @@ def test_pairs_and_another_output(place, capsys):
     assert refused not in then
 
 
+@pytest.mark.thorough
 def test_the_page_and_the_table_have_the_same_answers(place):
     cluster()
     est = ml.load("out.h5")
@@ -111,6 +114,7 @@ def test_the_page_and_the_table_have_the_same_answers(place):
     assert {int(one.nodes[0]) for one in kept} >= {int(first[1]), int(rows[1]["row"])}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["propagate", "cluster"])
 def test_names_of_rows_and_classes_stay(place, verb):
     y, given = place
@@ -137,6 +141,7 @@ def test_names_of_rows_and_classes_stay(place, verb):
     assert "cats" in Path("labels.csv").read_text()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -249,6 +249,7 @@ def test_errors_name_file_job_and_key(folder, run, case):
 words = st.text(min_size=1, max_size=8)
 
 
+@pytest.mark.thorough
 @given(value=st.one_of(words, st.floats(), st.integers(), st.booleans()))
 def test_what_templates_fill_in_is_one_safe_part_of_a_path(value):
     part = safe(value)
@@ -323,6 +324,7 @@ seed = %s
 """
 
 
+@pytest.mark.thorough
 def test_jobs_share_the_budget_and_one_that_is_too_large_fails_alone(fake, run, monkeypatch):
     plans(monkeypatch, {"j2": 9 * 10**9, "j3": 4 * 10**9})
     monkeypatch.setenv("CHILD_SECONDS", "0.4")
@@ -402,6 +404,7 @@ def test_dry_run_shows_jobs_and_plans(fake, run, monkeypatch):
 # ---------------------------------------------------------------- runs and what they leave
 
 
+@pytest.mark.thorough
 def test_resume_leaves_alone_what_ended_unless_something_changed(fake, run):
     jobs_file(MANY % "[1, 666, 3]")
     code, out, err = run("jobs.toml --summary sum.csv")
@@ -600,6 +603,7 @@ def alive(pid):
     return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children die with the batch")
 def test_thirty_jobs_three_failing_and_a_kill_in_the_middle(fake):
     seeds = [666, *range(12), 666, *range(12, 27), 666]
@@ -639,6 +643,7 @@ def test_thirty_jobs_three_failing_and_a_kill_in_the_middle(fake):
     assert len(events("ended")) == len(outputs), "nothing is run twice"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_children_and_leaves_a_state_to_go_on_from(fake, number, code):
     jobs_file(MANY % "[1, 2, 3]")
@@ -657,6 +662,7 @@ def test_a_signal_ends_the_children_and_leaves_a_state_to_go_on_from(fake, numbe
     assert {row["attempts"] for row in json.loads(out)["jobs"]} == {1, 2}
 
 
+@pytest.mark.thorough
 def test_two_batches_do_not_share_a_state(fake, run, monkeypatch):
     monkeypatch.setattr(batch_command, "_WAIT", 0.1)
     jobs_file(MANY % "[1]")
@@ -691,6 +697,7 @@ neighbors = 3
 """
 
 
+@pytest.mark.thorough
 def test_real_jobs(folder, monkeypatch):
     jobs_file(REAL)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "engine"), str(ROOT / "io")]))

@@ -134,6 +134,7 @@ def test_points_to_clusters(mustlink, tmp_path, data):
     assert inputs[0]["sha256"] == hashlib.sha256((data / "points.h5").read_bytes()).hexdigest()
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     "source", ["points.h5:/points", "points.npy", "graph.h5", "graph.npz", "graph.edges"]
 )
@@ -228,6 +229,7 @@ def test_names_of_classes_in_the_summary(mustlink, tmp_path, monkeypatch):
         assert "labels of 1 class only (left)" in err
 
 
+@pytest.mark.thorough
 def test_a_picture_to_its_segments(mustlink, tmp_path):
     graph, out = tmp_path / "photo.h5", tmp_path / "out.h5"
     assert mustlink(f"graph photo.png -o {graph} --quiet")[0] == 0
@@ -524,6 +526,7 @@ sys.exit(" ".join(sorted(heavy)) or 0)
     assert done.stdout.splitlines()[-1].startswith("mustlink ")
 
 
+@pytest.mark.thorough
 def test_as_a_process(data, tmp_path):
     process = as_process(f"cluster points.h5 -k 3 --json -o {tmp_path}/out.h5", data)
     out, err = process.communicate(timeout=120)
@@ -553,6 +556,7 @@ def listen_to_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     os.mkfifo(tmp_path / "slow.csv")  # reading it waits for a writer that never comes

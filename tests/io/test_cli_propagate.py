@@ -71,6 +71,7 @@ def propagated(mustlink, tmp_path):
     return run
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("method", PRESENT)
 def test_every_method(propagated, method):
     result, found = propagated(f"points.h5 --labels few.txt -m {method}")
@@ -115,6 +116,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("line", [line for line in OPTIONS if line.split()[0] in PRESENT])
 def test_options_reach_the_estimator(propagated, line):
     result, found = propagated(f"points.npy --labels few.txt -m {line}")

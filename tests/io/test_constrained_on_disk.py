@@ -49,6 +49,7 @@ def shell(capsys, folder, line):
     return code, said.out, said.err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("told", ["--labels labels.npy", "--constraints pairs.csv"])
 @pytest.mark.parametrize("method", METHODS)
 def test_constraints_on_disk(planted, capsys, method, told):
@@ -97,6 +98,7 @@ def test_rows_in_another_order_keep_what_is_said_of_them(planted, capsys):
         assert adjusted_rand_score(truth[rows], file["labels"][()]) > 0.97
 
 
+@pytest.mark.thorough
 def test_names_are_known(planted, capsys):
     folder, truth = planted
     named, names = folder / "named.h5", [f"n{at}" for at in range(600)]

@@ -127,6 +127,7 @@ def test_from_names_to_named_answers(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["truth"]["ari"] == 1
 
 
+@pytest.mark.thorough
 def test_results_as_tables_and_labels(tmp_path, capsys):
     labels = np.array([0, 1, -1, 1])
     content = {"/labels": labels, "/embedding": np.eye(4)}

@@ -18,6 +18,7 @@ def demo(folder, capsys):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.thorough
 def test_demo_cuts_along_its_strokes_and_then_along_those_painted_more(tmp_path, capsys):
     told = demo(tmp_path, capsys)
     image = load_image(tmp_path / "china.jpg", "photograph")

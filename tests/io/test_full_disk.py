@@ -163,6 +163,7 @@ def run(prefix, folder, limit):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_runs_that_may_not_write_so_much(tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
@@ -180,6 +181,7 @@ def mounted(folder):
     return command if tried.returncode == 0 else None
 
 
+@pytest.mark.thorough
 def test_runs_on_a_full_disk(tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()

@@ -11,6 +11,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits by a Linux system call")
 def test_fuzzed_files_end_in_a_result_or_one_line(tmp_path):
     command = [sys.executable, str(BENCH / "fuzz.py"), "--fast", "--mutations", "40"]

@@ -40,6 +40,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("files", "belief"),
     [
@@ -66,6 +67,7 @@ def test_as_the_engine_has_them(told, folder, tmp_path, files, belief):
     assert told(f"report {tmp_path}/out.h5 -o {tmp_path}/out.html")[0] == 0
 
 
+@pytest.mark.thorough
 def test_alone_and_weighed(told, tmp_path):
     """Without labels the columns are the classes; --beliefs labels=0 leaves them out."""
     for more in ("", "-m sssc", "-m fast-ge --membership", "--beliefs labels=0.5", "-k auto"):

@@ -193,6 +193,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 def test_memory_that_is_named_holds(tmp_path):
     """A grid of 600 by 500 nodes in less than it takes whole."""
     rows, columns = (sp.diags([1.0, 1.0], [-1, 1], shape=(n, n)) for n in (600, 500))

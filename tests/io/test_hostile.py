@@ -159,6 +159,7 @@ def test_honest_bombs_are_refused_where_they_do_not_fit(tmp_path, monkeypatch):
     refused(f"{tmp_path}/x.h5", "0.0168 GB of values", formats.load_labels)
 
 
+@pytest.mark.thorough
 def test_a_bomb_in_a_chunk_takes_no_memory_here(tmp_path):
     packer = zlib.compressobj(9)
     raw = b"".join(packer.compress(bytes(2**24)) for _ in range(64)) + packer.flush()  # 1 GB
@@ -360,6 +361,7 @@ def test_a_file_that_is_being_written(tmp_path):
     assert formats.load(str(path)).value.shape == (1, 1)
 
 
+@pytest.mark.thorough
 def test_a_file_cut_short_anywhere(tmp_path):
     writing.write(tmp_path / "whole.h5", {"/labels": np.arange(30)})
     whole = (tmp_path / "whole.h5").read_bytes()
@@ -703,6 +705,7 @@ def test_the_child_has_time_for_what_is_declared(monkeypatch):
     assert granted == []
 
 
+@pytest.mark.thorough
 def test_text_whose_heap_is_damaged_cannot_hang_us(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     path = tmp_path / "x.h5"

@@ -36,6 +36,7 @@ def points(tmp_path):
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_memberships_are_written_told_and_exported(points, run):
     out = points / "out.h5"
     words = ("cluster", points / "points.npy", "-k", 3, "--labels", points / "labels.npy")

@@ -95,6 +95,7 @@ def run(tmp_path):
     assert names == ["out.h5", "points.npy"]  # a lock that nobody holds locks nothing
 
 
+@pytest.mark.thorough
 def test_the_first_interrupt_ends_with_one_line(run):
     terminal = run("pass")
     terminal.type(CTRL_C)
@@ -105,6 +106,7 @@ def test_the_first_interrupt_ends_with_one_line(run):
     assert terminal.said.count("interrupted") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="System V's handlers")
 def test_the_second_interrupt_ends_at_once(run):
     terminal = run(FOR_EVER)

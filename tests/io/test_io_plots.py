@@ -71,6 +71,7 @@ def test_shapes_and_endings_are_checked(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_every_picture_can_be_written_as_png_and_the_same_svg_twice(tmp_path):
     rng = np.random.default_rng(0)
     labels = rng.integers(-1, 12, 300)

@@ -63,6 +63,7 @@ def test_every_part_survives_a_round_trip(tmp_path):
     assert not leftovers(tmp_path)
 
 
+@pytest.mark.thorough
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 10**6), st.booleans())
 def test_any_csr_survives_a_round_trip(tmp_path_factory, n, density, seed, single):
@@ -181,6 +182,7 @@ def test_a_damaged_compressed_chunk_is_one_error(tmp_path):
         formats.load(str(path))
 
 
+@pytest.mark.thorough
 def test_files_with_flipped_bytes_end_in_a_result_or_one_error(tmp_path):
     # without text of variable length: its heap, damaged, can hang the HDF5 library itself
     path, rng = tmp_path / "x.h5", np.random.default_rng(0)

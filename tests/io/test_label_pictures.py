@@ -47,6 +47,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("command", ["propagate photo.h5 -m gfhf", "cluster photo.h5 -k 2 -m csp"])
 def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     """Labels are those of the same strokes as an array; the colours are the classes' names."""
@@ -64,6 +65,7 @@ def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     assert max(np.mean(answers[0] == truth), np.mean(answers[0] != truth)) > 0.97
 
 
+@pytest.mark.thorough
 def test_harmonic_values_on_pictures_unless_a_method_is_named(told, folder, tmp_path):
     """The graph decides, for a run and its plan, with or without a prior; others keep llgc."""
     with h5py.File(folder / "photo.h5") as file, h5py.File(folder / "net.h5", "w") as other:
@@ -90,6 +92,7 @@ def test_harmonic_values_on_pictures_unless_a_method_is_named(told, folder, tmp_
         assert json.loads(said)["method"] == method
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", ["", ":/labels"])
 def test_answers_of_pixels_come_out_as_a_picture(told, folder, tmp_path, part):
     """Height by width in PNG, TIFF, .npy and .npz, and back as labels; distributions likewise."""

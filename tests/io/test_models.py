@@ -77,6 +77,7 @@ for name in names:
 """
 
 
+@pytest.mark.thorough
 def test_another_process_predicts_and_refits_alike(tmp_path):
     X, truth = blobs()
     new, then = blobs(5)[0][:20] + 0.3, known(truth, 1)
@@ -108,6 +109,7 @@ def test_another_process_predicts_and_refits_alike(tmp_path):
                     assert same(getattr(est, attribute), there[attribute]), (name, attribute)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["CSP", "NCut", "SSSC", "Poisson", "SRCP"])
 def test_graphs_too_large_for_lapack(tmp_path, name):
     X, truth = blobs(n=1500, copies=40)
@@ -222,6 +224,7 @@ def test_affinity_of_pairs_after_loading(tmp_path):
     assert est.propagated_constraints_[0, 1] == back.propagated_constraints_[0, 1]
 
 
+@pytest.mark.thorough
 def test_without_data_it_has_to_be_given(tmp_path):
     X, truth = blobs()
     est = fitted("CSP", X, known(truth, 0))
@@ -243,6 +246,7 @@ def test_without_data_it_has_to_be_given(tmp_path):
 # ---------------------------------------------------------------- the shell
 
 
+@pytest.mark.thorough
 def test_the_shell_and_python_take_each_others_files(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, truth = blobs()
@@ -286,6 +290,7 @@ def test_the_shell_and_python_take_each_others_files(tmp_path, monkeypatch, caps
     assert same(back.refit(back.given_labels_).labels_, ml.load("out.h5").labels_)
 
 
+@pytest.mark.thorough
 def test_given_points_are_those_of_the_file_the_shell_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, _ = blobs()
@@ -342,6 +347,7 @@ def test_columns_that_were_dropped_may_be_left_out(tmp_path, monkeypatch):
         est.predict(X[:, :3])
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("verb", ["cluster", "propagate"])
 def test_names_of_classes_come_along(tmp_path, monkeypatch, verb):
     monkeypatch.chdir(tmp_path)
@@ -372,6 +378,7 @@ def test_names_of_classes_come_along(tmp_path, monkeypatch, verb):
         assert same(file["labels"][()], numbers)
 
 
+@pytest.mark.thorough
 def test_a_preparation_that_cannot_be_is_damage(tmp_path):
     X, truth = blobs()
     est = fitted("CSP", X, known(truth, 0))
@@ -515,6 +522,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_values_are_one_line(models, what):
     name, place, change = WRONG[what]
@@ -575,6 +583,7 @@ def test_files_without_a_model(tmp_path):
         ml.load(tmp_path / "c.h5")
 
 
+@pytest.mark.thorough
 def test_random_damage_is_one_line_or_harmless(models):
     rng = np.random.default_rng(0)
     whole = (models / "E2CP.h5").read_bytes()
@@ -594,6 +603,7 @@ def test_random_damage_is_one_line_or_harmless(models):
 # ---------------------------------------------------------------- hierarchies
 
 
+@pytest.mark.thorough
 def test_a_hierarchy_is_written_and_drawn(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, truth = blobs(n=300)

@@ -99,6 +99,7 @@ def _modules():
                 yield found.name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_without_what_other_systems_lack(tmp_path, platform):
     rng = np.random.default_rng(0)

@@ -39,6 +39,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "given",
     [

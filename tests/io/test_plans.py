@@ -61,6 +61,7 @@ def shell(capsys, *words):
     return code, said.out, said.err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("home", ["memory", "disk"])
 @pytest.mark.parametrize("data", ["points.h5", "graph.h5"])
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_
     assert {"kNN graph", "weights", "multigrid set-up", "eigenvectors"} <= set(names)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS + PROPAGATORS)
 def test_every_method_goes_from_points_to_labels(data, few, little, capsys, tmp_path, method):
     """As at home; the second run has the graph of the first."""
@@ -132,6 +133,7 @@ def test_every_method_goes_from_points_to_labels(data, few, little, capsys, tmp_
     assert "kNN graph" in [stage["name"] for stage in plan["stages"]]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("method", [ml.CSP, ml.SRCP, ml.GFHF])
 def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
     X, truth = clouds
@@ -169,6 +171,7 @@ def test_what_is_believed_belongs_to_the_points(clouds, little):
     assert (found.labels_ == truth).all()
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_path):
     out = tmp_path / "out.h5"
     assert cluster(capsys, data, out, "--resume", "--quiet")[0] == 0

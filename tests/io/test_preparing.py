@@ -142,6 +142,7 @@ def test_text_and_empty_cells_of_a_table(mustlink, data, tmp_path):
     assert len(set(zip(np.delete(found, 4), np.delete(truth, 4), strict=True))) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ["csv", "npy", "h5"])
 def test_missing_values_that_are_filled_are_planned(mustlink, data, tmp_path, ending):
     with h5py.File(data / "holes.h5") as file:

@@ -115,6 +115,7 @@ def changed(data, name, change, to="changed.h5"):
     return to
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["pairs", "plain", "labelled", "many", "apart", "classes"])
 def test_page_stands_alone_and_pictures_have_words(report, data, name):
     page, facts = report(f"{name}.h5")
@@ -168,6 +169,7 @@ def test_page_holds_the_numbers_of_the_facts(report):
         assert f"{name} {number}" in page.text
 
 
+@pytest.mark.thorough
 def test_feasible_cuts_are_told(report, data):
     page, facts = report("pairs.h5")
     cuts = facts["cuts"]
@@ -227,6 +229,7 @@ def test_labels_of_clusters_and_classes(report, data):
     assert "85.7 %" in page.text
 
 
+@pytest.mark.thorough
 def test_nodes_away_from_their_class_are_told_by_names(report, mustlink, data):
     words = np.loadtxt(data / "few.txt", dtype=int)
     named = [("left", "mid", "right", "?")[code] for code in words]
@@ -277,6 +280,7 @@ def test_warnings_come_first_and_other_remarks_last(report, data):
     assert "Look at this before" not in report("plain.h5")[0].text
 
 
+@pytest.mark.thorough
 def test_everything_from_the_file_is_escaped(report, data):
     evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}\x1b[31m"
 
@@ -424,6 +428,7 @@ def test_a_missing_extra_is_one_line_and_facts_need_none(mustlink, data, monkeyp
     assert json.loads(out)["written"] == []
 
 
+@pytest.mark.thorough
 def test_default_name_pictures_and_image(mustlink, data):
     code, out, _ = mustlink("report plain.h5")
     assert code == 0

@@ -43,6 +43,7 @@ def shell(capsys, data, line):
     return code, said.out, said.err
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["poisson", "gfhf --class-mass", "llgc", "tik-reg"])
 def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
     line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"
@@ -88,6 +89,7 @@ def test_what_does_not_run_on_disk_is_refused(data, little, capsys, more):
     assert not (data / "no.h5").exists()
 
 
+@pytest.mark.thorough
 def test_memory_that_is_named_holds(tmp_path):
     """A grid of 600 by 500 nodes in less than it takes whole."""
     rows, columns = (sp.diags([1.0, 1.0], [-1, 1], shape=(n, n)) for n in (600, 500))

@@ -31,6 +31,7 @@ def files(tmp_path):
     return tmp_path, points, graph, X
 
 
+@pytest.mark.thorough
 def test_the_stored_graph_gives_the_answers_of_the_points(files):
     folder, points, graph, X = files
     labels, found = f"{points}:/labels", {}

@@ -114,6 +114,7 @@ def test_a_square_matrix_of_rows_and_columns(tmp_path):
     assert formats.load(str(tmp_path / "m.npz"), "bipartite").sides == (6, 6)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "line",
     [
@@ -137,6 +138,7 @@ def test_what_is_known_of_either_side(mustlink, planted, tmp_path, line):
         assert adjusted_rand_score(columns, file["column_labels"][()]) > 0.8
 
 
+@pytest.mark.thorough
 def test_what_reads_results(mustlink, tmp_path):
     out, table = tmp_path / "out.h5", tmp_path / "out.csv"
     assert mustlink(f"cluster words.mtx --as bipartite -k 3 -o {out}")[0] == 0
@@ -162,6 +164,7 @@ def test_what_reads_results(mustlink, tmp_path):
     assert sides == ["row", "row", "column", "column"]
 
 
+@pytest.mark.thorough
 def test_plan_and_batch(mustlink, jobs_here, data, tmp_path):
     for line in ("words.mtx --as bipartite", "words.mtx --as bipartite --for propagate"):
         told = json.loads(mustlink(f"plan {line} --json")[1])
@@ -187,6 +190,7 @@ def test_plan_and_batch(mustlink, jobs_here, data, tmp_path):
         assert file["sending_labels"].shape == (240,)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["follows.edges", "follows.mtx", "follows.h5"])
 def test_directed_edges(mustlink, circle, tmp_path, name):
     A, y = circle
@@ -214,6 +218,7 @@ def test_a_directed_result_keeps_what_it_has(mustlink, tmp_path):
         assert file["eigenvalues"].shape == (3,)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", ["follows.edges", "follows.mtx", "follows.h5"])
 def test_scores_of_a_directed_result_are_those_of_both_directions(mustlink, circle, tmp_path, name):
     A, _ = circle

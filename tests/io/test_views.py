@@ -42,6 +42,7 @@ def told(said):
     return json.loads(said)["choices"]["graph"]
 
 
+@pytest.mark.thorough
 def test_views_are_weighed_by_labels_and_told(mustlink, graphs, tmp_path):
     out = tmp_path / "o.h5"
     side = f"--labels few.txt --json -o {out}"
@@ -78,6 +79,7 @@ def test_the_summary_tells_what_graphs_weigh(mustlink, graphs, tmp_path):
         assert "weights 1, 0: odds above chance" in row
 
 
+@pytest.mark.thorough
 def test_results_kept_of_one_view_do_not_serve_another(mustlink, graphs, tmp_path):
     run = f"cluster one.h5 -k 3 --labels few.txt --resume --json --quiet -o {tmp_path}/o.h5"
     first = json.loads(mustlink(f"{run} --view two.h5 --view-weights 1,1")[1])
@@ -97,6 +99,7 @@ def test_nodes_are_matched_by_their_names(mustlink, graphs, tmp_path):
     np.testing.assert_allclose(turned["eigenvalues"], same["eigenvalues"], atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_a_plan_counts_all_graphs(mustlink, graphs):
     plain = json.loads(mustlink("plan one.h5 -k 3 --json")[1])
     code, said, err = mustlink("plan one.h5 -k 3 --view two.h5 --view noise.h5 --json")

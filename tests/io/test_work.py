@@ -218,6 +218,7 @@ def call(capsys, *arguments):
     return json.loads(told.out)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_going_on_from_any_stage_gives_the_same_labels(folder, capsys, method):
     name, *options = method.split()
@@ -246,6 +247,7 @@ def test_work_that_took_long_is_kept_unasked(folder, capsys, monkeypatch):
     assert call(capsys, *given_)["stages_from_before"] >= 1
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["poisson", "gfhf", "lnp", "llgc"])
 def test_propagation_goes_on(folder, capsys, method):
     given_ = ["propagate", "data.h5", "--labels", "data.h5:/known", "-m", method]
@@ -314,6 +316,7 @@ def call_clean(capsys, *arguments):
     return json.loads(capsys.readouterr().out)["cleaned"][0]
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("harm", ["truncate", "flip", "text", "empty", "type"])
 def test_a_damaged_file_counts_as_absent(folder, capsys, harm):
     given_ = ("cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")

@@ -23,6 +23,7 @@ def check(M, P, complement):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("complement", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_aggregates_along_links(complement, dtype, monkeypatch):

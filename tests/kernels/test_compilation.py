@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 CODE = """
 import numpy as np
@@ -36,6 +38,7 @@ def child(code=CODE, **environment):
     )
 
 
+@pytest.mark.thorough
 def test_processes_that_compile_at_once_leave_a_whole_cache(tmp_path):
     both = [child(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     for one in both:

@@ -277,6 +277,7 @@ def test_dense_is_scipy(shape, mu):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mu", MU[:3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_diffusion_is_scipy(shape, mu):
@@ -718,6 +719,7 @@ def test_truncated_columns_whose_terms_cancel():
 # --- sums of exponentials, filters
 
 
+@pytest.mark.thorough
 @settings(max_examples=12)
 @given(
     st.floats(1e-9, np.log(2000)).map(np.exp),
@@ -740,6 +742,7 @@ def test_few_exponentials_for_the_papers_mu():
     assert terms == [4, 5, 6]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("mu", [5.0, 1.0, 0.6, 0.5, 0.3, 0.2, 0.1])
 def test_exponentials_to_eight_digits(mu):
@@ -747,6 +750,7 @@ def test_exponentials_to_eight_digits(mu):
     assert exponential_sum(2 * mu, 2 * mu + 4, 1e-8).error <= 1e-8
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_rounding_ends_it(monkeypatch):
     """Ten terms reach 8e-11 here, eleven 2e-11, and the twelfth adds nothing but rounding."""

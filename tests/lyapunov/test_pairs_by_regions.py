@@ -68,6 +68,7 @@ def at_home(W, known, problem, parameter, new_edges=20, tol=1e-3, solver="diffus
     return sp.csr_matrix(place @ F @ place.T), found, set(map(tuple, ends.tolist()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("problem", "parameter"), [(SRCP, 0.2), (E2CP, 0.8)])
 @pytest.mark.parametrize("room", [None, 40_000])
 def test_the_same_as_at_home(problem, parameter, room):
@@ -115,6 +116,7 @@ def test_within_the_bound_of_the_dense_solution(case):
     assert (new.first < new.second).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", [None, 40_000])
 def test_small_mu_by_lanczos(monkeypatch, room):
     """New edges are looked for as in large graphs; "auto" takes it for small μ."""
@@ -169,6 +171,7 @@ def test_entries_of_several_runs_are_added():
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("problem", "parameter"), [(SRCP, 0.2), (E2CP, 0.8)])
 @pytest.mark.parametrize(("room", "count"), [(40_000, 3), (150_000, 20)])
 def test_new_edges_that_several_parts_make(monkeypatch, problem, parameter, room, count):

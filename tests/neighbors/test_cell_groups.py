@@ -58,6 +58,7 @@ def test_a_point_goes_on_until_no_centre_around_is_nearer(seed, C, d, most, jobs
             assert squared[i] == lengths[i].min()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("d", [3, 16])
 def test_no_cell_loses_its_members_where_centres_crowd(d):
     X = crossing(30_000, d, 40, d)
@@ -77,6 +78,7 @@ def test_no_cell_loses_its_members_where_centres_crowd(d):
     assert np.all(right[members > 3] >= 0.5 * members[members > 3])
 
 
+@pytest.mark.thorough
 def test_recall_is_high_around_every_point():
     X, k = crossing(40_000, 16, 80, 0), 3
     sizes = small_cells(X, k, 13)

@@ -57,6 +57,7 @@ def test_panels_hold_points_about_their_centres(seed, n, d, count):
         assert not rows[b - a :].any()
 
 
+@pytest.mark.thorough
 @settings(max_examples=30, deadline=None)
 @given(
     seeds,

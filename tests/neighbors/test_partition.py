@@ -266,6 +266,7 @@ def awkward(name, rng):
     return {"huge": 1e17, "tiny": 1e-17}[name] * rng.random((3000, 6)), 5
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -487,6 +488,7 @@ def test_more_of_anything_takes_more_memory():
     assert held[0] < held[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 def test_the_process_stays_within_its_budget():
     code = (

@@ -130,6 +130,7 @@ def test_at_a_deadline_lists_stay_as_their_cells_have_filled_them(one):
     assert info["recall"] < found(X, one)[2]["recall"]
 
 
+@pytest.mark.thorough
 def test_files_and_arrays_give_the_same(one, tmp_path):
     X = points()
     with h5py.File(tmp_path / "points.h5", "w") as file:

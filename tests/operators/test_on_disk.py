@@ -209,6 +209,7 @@ def test_too_few_links_are_none(rng):
     assert AggregateLinks(stored(W), group, 50, 60).weights(DiskSpace(200), lambda _: None) is None
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("kind", "way"),
     [("sheet", "lobpcg"), ("parts", "lobpcg"), ("parts", "chebyshev"), ("loops", "chebyshev")],

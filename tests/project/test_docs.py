@@ -150,6 +150,7 @@ def _check_keywords(call):
         assert given <= set(kind._get_param_names()), ast.unparse(call)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", RUNNABLE)
 def test_python_blocks_of_the_first_pages_run(page, tmp_path, monkeypatch):
     pytest.importorskip("pandas")

@@ -34,6 +34,7 @@ def claimed(page):
     return [float(one) for one in re.findall(r"\d\.\d{3}", output)]
 
 
+@pytest.mark.thorough
 def test_strokes_show_what_is_meant(tmp_path):
     figures = run("image", tmp_path)
     assert min(figures["cut"], figures["with"]) > 0.9 > 0.7 > figures["without"]
@@ -60,6 +61,7 @@ def test_few_named_documents_make_topics(tmp_path):
     assert figures["accuracy"] > 0.6
 
 
+@pytest.mark.thorough
 def test_a_second_graph_helps_the_first(tmp_path):
     figures = list(run("transfer", tmp_path).values())
     *alone, together = figures
@@ -67,6 +69,7 @@ def test_a_second_graph_helps_the_first(tmp_path):
     assert figures == pytest.approx(claimed("transfer.md"), abs=0.02)
 
 
+@pytest.mark.thorough
 def test_a_batch_ends_well_and_is_not_run_twice(tmp_path):
     pytest.importorskip("matplotlib")
     command = tmp_path / "bin" / "mustlink"  # whether it is installed or not

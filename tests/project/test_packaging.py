@@ -49,6 +49,7 @@ def sources():
                 yield inside.as_posix()
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_every_file_of_both_packages(built):
     names = set(zipfile.ZipFile(built[0]).namelist())
     assert set(sources()) - names == set()
@@ -88,6 +89,7 @@ def test_the_wheel_runs_by_itself(built, tmp_path):
     assert done.stdout.startswith("mustlink 0.")
 
 
+@pytest.mark.thorough
 def test_importing_costs_nothing_that_is_not_needed():
     heavy = ("numba", "pynndescent", "scipy", "sklearn", "pyamg", "h5py", "pandas", "matplotlib")
     later = (

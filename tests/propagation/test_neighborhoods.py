@@ -35,6 +35,7 @@ def as_csr(lists):
     return indptr, np.array([j for row in lists for j in sorted(row)], dtype=np.int32)
 
 
+@pytest.mark.thorough
 @given(st.integers(2, 40), st.integers(1, 12), st.integers(1, 4), st.booleans(), seeds)
 @settings(max_examples=60, deadline=None)
 def test_nearest_listed_sorts_by_distance_then_index(n, k, d, coarse, seed):
@@ -140,6 +141,7 @@ def test_a_node_without_neighbours_is_left_alone():
     assert np.count_nonzero(G) == 3
 
 
+@pytest.mark.thorough
 def test_one_thread_and_many_fit_bitwise_the_same(monkeypatch):
     rng = np.random.default_rng(4)
     X, lists = neighbourhoods(rng, 700, 9, 20, np.float32)

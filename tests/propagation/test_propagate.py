@@ -87,6 +87,7 @@ def values(estimator, W, y):
     return held["F"], held["solution"], est
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 @pytest.mark.parametrize("name", LINEAR)
 def test_dense_twin(name, solver):
@@ -309,6 +310,7 @@ def test_sklearn_label_spreading_answers_the_same():
     np.testing.assert_allclose(ours.label_distributions_, P, atol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", ["sphere", "plain"])
 def test_cluster_kernel_dense_twin(rows):
     """Eigenvectors by LAPACK, logistic regression by Newton's method."""

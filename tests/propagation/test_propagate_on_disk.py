@@ -74,6 +74,7 @@ def fitted(method, X, y, how, **given):
     return method(affinity="precomputed", random_state=0, **how).fit(X, y, **given)
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_answers_as_at_home(rng, name, way):
@@ -113,6 +114,7 @@ def test_the_dense_equations(rng):
     assert_array_equal(scores(ml.Poisson)[1], (F / Y.sum(axis=0)).argmax(axis=1))
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("labels", ["all", "one part", "one a class", "isolated ones"])
 def test_hard_labels(rng, way, labels):
@@ -134,6 +136,7 @@ def test_hard_labels(rng, way, labels):
     assert home.report_.extra == there.report_.extra
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("way", ["gfhf", "gfhf of masses", "llgc", "tikreg", "ncut", "lelpc"])
 def test_a_prior(rng, way):
     (W, y), (method, how) = graph(rng, "parts"), WAYS[way]
@@ -164,6 +167,7 @@ def test_one_column_in_memory_finds_the_same(rng):
     assert_allclose(*found, atol=NEAR)
 
 
+@pytest.mark.thorough
 def test_nodes_that_stand_for_several_rows(rng):
     W, y = graph(rng, "planted")
     rows = np.concatenate([np.arange(len(y)), np.repeat(np.arange(40), 2)])

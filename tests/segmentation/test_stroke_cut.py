@@ -120,6 +120,7 @@ def test_same_seed_same_labels_and_nothing_is_changed():
     np.testing.assert_array_equal(strokes, before[1])
 
 
+@pytest.mark.thorough
 def test_changed_strokes_are_cut_as_by_fit():
     image, strokes, truth = picture(np.random.default_rng(6), (100, 120), k=3, noise=30.0)
     more, fewer = strokes.copy(), np.where(strokes == 2, -1, strokes)
@@ -163,6 +164,7 @@ def ball(rng, shape, spacing=(1, 1, 1), k=2, noise=0.05):
     return values + rng.normal(0, noise, shape), strokes, truth
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("shape", [(20, 24, 28), (70, 80, 75)])
 def test_volumes(shape, k):

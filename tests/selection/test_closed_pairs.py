@@ -29,6 +29,7 @@ def why(graph, known, y=None, method="CSP"):
     return est.fit(graph, y, constraints=known).report_.choices["why"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["CSP", "SSSC", "FastGE"])
 def test_closed_pairs_of_few_nodes_are_decided_by_criterion_e(points, method):
     graph, y = points
@@ -44,6 +45,7 @@ def test_others_are_held_out_as_ever(points):
     assert "held-out" in why(graph, told(y, 80, 40).closure(), labels)
 
 
+@pytest.mark.thorough
 def test_networks_hold_out_what_tells_of_their_degrees():
     rng = np.random.default_rng(0)
     y = rng.integers(0, K, N)

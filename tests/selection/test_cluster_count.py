@@ -177,6 +177,7 @@ def test_components_of_a_graph_of_points_are_counted():
 # ---------------------------------------------------------------- clusterers
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_auto_is_the_count(kind):
     W, _ = planted(4, 30, 12.0, 0.1)

@@ -136,6 +136,7 @@ def nested():
     return centers + rng.normal(size=(540, 6)), y
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["CSP", "SSSC", "SpectralLearning", "SRCP", "SSKK"])
 @pytest.mark.parametrize("meant", [3, 6])
 def test_pairs_tell_which_number_is_meant(nested, method, meant):
@@ -163,6 +164,7 @@ def test_few_pairs_or_of_one_kind_say_nothing(nested):
         assert count_clusters(Workspace(graph), 0, known) == by_graph
 
 
+@pytest.mark.thorough
 def test_networks_are_counted_by_pairs_too():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 8
@@ -175,6 +177,7 @@ def test_networks_are_counted_by_pairs_too():
         assert est.report_.n_clusters == meant
 
 
+@pytest.mark.thorough
 def test_isolated_nodes_and_repeated_rows(nested):
     X, y = nested
     X = X.copy()

@@ -81,6 +81,7 @@ def test_sums_over_nodes(home, rng, dtype):
     assert all(part.dtype == np.float64 for part in (G, d, s))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("width", [3, 2])
 def test_linear_combinations(home, rng, dtype, width):

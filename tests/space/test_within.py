@@ -34,6 +34,7 @@ def test_combinations_of_rows(size, width, dtype):
         assert np.array_equal(other, found[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 4, 13, 28])
 def test_rows_by_themselves(monkeypatch, width, dtype):

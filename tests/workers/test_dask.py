@@ -46,6 +46,7 @@ def in_one_process(path):
     return search(path)
 
 
+@pytest.mark.thorough
 def test_two_workers_find_what_one_process_does(client, points):
     lists = search(points, client.get_executor(pure=False))
     expected = in_one_process(points)
@@ -54,6 +55,7 @@ def test_two_workers_find_what_one_process_does(client, points):
     assert lists[2] == expected[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", RANDOM_MOMENTS)
 def test_a_worker_killed_in_a_search_changes_nothing(doomed, points, seed):
     client, kill_one = doomed
@@ -115,6 +117,7 @@ def test_nothing_imports_dask_before_it_is_asked_for():
     assert told.stdout.decode().strip() == "[]"
 
 
+@pytest.mark.thorough
 def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatch):
     monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
     with h5py.File(points) as file:

@@ -73,6 +73,7 @@ def check_all_done(folder):
         assert (status["phase"], status["attempts"], status["threads"]) == ("done", 1, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", RANDOM_MOMENTS)
 def test_a_job_whose_worker_is_killed_is_done_again(doomed, folder, seed):
     client, kill_one = doomed
@@ -81,6 +82,7 @@ def test_a_job_whose_worker_is_killed_is_done_again(doomed, folder, seed):
     check_all_done(folder)
 
 
+@pytest.mark.thorough
 def test_jobs_that_wait_run_side_by_side(client, folder):
     assert run(client) == 0
     check_all_done(folder)
@@ -114,6 +116,7 @@ def test_a_job_that_fails_says_why(client, folder, monkeypatch, capsys):
     assert "j1: failed: exit code 1: ZeroDivisionError: division by zero" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_real_job_by_workers_begun_for_it(folder, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.undo()
