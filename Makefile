@@ -92,7 +92,7 @@ dist: $(BIN)/.installed
 	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(BIN)/.installed
-	$(BIN)/python bench/cases.py --run ""
+	$(BIN)/python bench/commands.py --run ""
 
 figures: $(BIN)/.installed
 	$(BIN)/python bench/fill.py

@@ -46,7 +46,7 @@ def most_overlap(before, after):
 def test_names_are_given_by_number():
     W = planted_graph(np.random.default_rng(0), 60, 3)[0]
     est = ml.NCut(3, affinity="precomputed", random_state=0).fit(W)
-    with pytest.raises(InputError, match="list given; give them by number"):
+    with pytest.raises(InputError, match="list given; give text by number"):
         est.name_clusters(["cats"])
 
 

@@ -457,7 +457,7 @@ def test_lab_of_known_colours():
         ({"image": np.zeros(5)}, "give \\(height, width\\)"),
         ({"image": np.full((2, 2), np.nan)}, "row 0, column 0"),
         ({"image": np.zeros((3, 3)), "radius": 0.5}, "no neighbour"),
-        ({"image": np.zeros((3, 3)), "sigma_color": "some"}, "not a number"),
+        ({"image": np.zeros((3, 3)), "sigma_color": "some"}, "must be finite and above 0"),
         ({"image": np.zeros((3, 3)), "color": "hsv"}, "choose lab"),
         ({"image": np.array([["a"]])}, "real numbers"),
         ({"image": np.zeros((3, 3, 3, 3))}, "give channel_axis=None for a volume"),

@@ -521,7 +521,7 @@ def test_diffusion_is_local():
     known = ml.Constraints.from_pairs([[100, 102], [400, 401]], [1, -1], n_nodes=n)
     problem = problem_of(W, known)
     field = solve_diffusion(problem, tol=1e-4)
-    assert field.reach < 80
+    assert field.source_support < 80
     F = solve_dense(problem).matrix
     assert np.abs(field.on_pattern(W) - F[W.nonzero()]).max() <= field.bound / field.unit
     assert 24 <= Diffusion.prepare(problem, 1e-4).bytes_per_source() < 80 * 200

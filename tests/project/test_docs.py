@@ -278,7 +278,7 @@ def test_results_say_how_they_were_made(fill):
 
 
 def test_every_recorded_figure_is_in_the_table_of_cases_and_used(fill):
-    cases = importlib.import_module("cases").CASES
+    cases = importlib.import_module("commands").CASES
     results = fill.runner.results()
     assert set(results) <= set(cases)
     for line in cases.values():

@@ -184,7 +184,7 @@ def test_what_time_leaves_out_is_told():
     request = SimpleNamespace(
         known=known,
         k=3,
-        seed=0,
+        solving=SimpleNamespace(seed=0),
         recorder=recorder,
         basis=lambda p, tau: smoothest(work.regularized(tau), p),
         formulation_of=lambda part: est._formulation(work.graph, laplacian, part, 3),

@@ -10,7 +10,7 @@ eigenvalue is the largest and line 11 may cut at 0.
      8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)
      9  keep λ > 0, ‖v‖² = vol
     10  V: the K − 1 of them with least vᵀL̄v            (WHC11: K)
-    11  k-means on the rows of D^-½V, or its sign         `discretize`, by `selection.constrained_fit`
+    11  k-means on the rows of D^-½V, or its sign         `selection.constrained_fit`
 
 In a smooth subspace L̄ and Q̄ are projected, and the lines are the same.
 """

@@ -52,6 +52,7 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 
 STARTS = ("auto", "relaxed", "spectral", "neighborhoods")
 VOLUMES = ("links", "graph")
+_CUT_SHORT = "single moves that lower the objective were not all made"
 
 
 @dataclass(eq=False, repr=False)
@@ -110,14 +111,14 @@ class SSKK(InformedClusterer):
             stage = f"kernel k-means ({name})"
 
             def descended(stage: str = stage, starts: list[Ints] = starts) -> Descent:
-                until = recorder.deadline
                 with recorder.stage(stage):
+                    until = recorder.deadline
                     ends = [
                         descend(problem.A, one, k, sigmas, self.max_iter, until) for one in starts
                     ]
                 best = min(ends, key=lambda end: end.objective)
                 if not best.settled and until.is_over:  # before it is stored
-                    recorder.skip_for_time(best.unsettled)
+                    recorder.skip_for_time(_CUT_SHORT)
                 return best
 
             tried[name] = work.kept(stage, depends, descended, (Descent, KernelClusters))  # 3
@@ -130,8 +131,11 @@ class SSKK(InformedClusterer):
         note_contradictions(known, recorder)
         warn_of_lost(int(np.count_nonzero(laplacian.positions[known.nodes] < 0)), recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
-        if not best.settled and best.unsettled not in recorder.left_out:
-            recorder.warn(f"{best.unsettled}; raise max_iter")
+        if not best.settled and _CUT_SHORT not in recorder.left_out:
+            recorder.warn(
+                f"single moves still lowered the objective after {best.sweeps} sweeps; "
+                "raise max_iter"
+            )
         choices = {
             "init": used,
             "why": "lowest objective" if len(tried) > 1 else "the only start",
@@ -345,11 +349,6 @@ class Descent:
     def objective(self) -> float:
         """J of the clustering."""
         return objective(self.state)
-
-    @property
-    def unsettled(self) -> str:
-        """What is wrong where it is not settled."""
-        return f"single moves still lowered the objective after {self.sweeps} sweeps"
 
 
 def objective(state: KernelClusters) -> float:

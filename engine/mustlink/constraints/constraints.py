@@ -229,6 +229,7 @@ class Constraints(ConstraintData):
             raise InputError("constraints: a closure takes all as certain; weigh without closing")
         if self.copies is not None:
             return self.copies.folded(self.copies.used.weighted(**weights))
+        must, cannot, labels, graph = weights.values()
         factor = np.where(self.belief > 0, must, cannot)
         soft = self.soft
         if soft is not None:

@@ -167,7 +167,7 @@ def search_cells(
         plain = Prepared(cells, "euclidean", None, 1.0)
         for nodes, indices, squared in _full(plain, np.concatenate(short), k, layout):
             for node, numbers, lengths in zip(nodes, indices, squared, strict=True):
-                lists.write(int(node), numbers, lengths)
+                lists.write(int(node), numbers[None], lengths[None])
     return CellLists(cells, lists, unit, info)
 
 

@@ -23,12 +23,14 @@ class Method:
     """An estimator of the engine; `reads` is what files are read as, whatever they look like.
 
     `takes_only` is its side information where that is not labels and constraints of a clusterer, or
-    labels and a prior of a propagator; `unused` are parameters that do nothing in it.
+    labels and a prior of a propagator, which all need labels; `unused` are parameters that do
+    nothing in it.
     """
 
     estimator: str
     summary: str
     takes_only: tuple[str, ...] | None = None
+    needs_labels: bool = False
     reads: Want | None = None
     unused: tuple[str, ...] = ()
 
@@ -54,7 +56,7 @@ class Method:
     def needs(self) -> frozenset[str]:
         """What it cannot do without, of labels and points."""
         points = {"points"} if self.spreads and self.kind._needs_points else set()
-        return frozenset(points | ({"labels"} if self.spreads or self.takes_only else set()))
+        return frozenset(points | ({"labels"} if self.spreads or self.needs_labels else set()))
 
     @cached_property
     def options(self) -> frozenset[str]:
@@ -87,6 +89,7 @@ METHODS: dict[str, Method] = {
         "CSCGFHF",
         "similarity of propagated labels (Wang, Qian, Davidson 2012), labels only",
         takes_only=("labels",),
+        needs_labels=True,
     ),
 }
 PROPAGATORS: dict[str, Method] = {

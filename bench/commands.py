@@ -1,8 +1,8 @@
 """The table of recorded measurements: every entry of results.json, and the command that makes it.
 
-    python bench/cases.py                    the table, and which entries are there
-    python bench/cases.py --run million      run those whose name has this word, with --record
-    python bench/cases.py --run ""           all: hours, on an idle machine, from a clean commit
+    python bench/commands.py                    the table, and which entries are there
+    python bench/commands.py --run million      run those whose name has this word, with --record
+    python bench/commands.py --run ""           all: hours, on an idle machine, from a clean commit
 
 `ranks` needs the environment of `make test-scale`, `page_speed` that of `make test-ui`.
 """
