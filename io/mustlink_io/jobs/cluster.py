@@ -126,6 +126,8 @@ class ClusterJob(Job):
         n_nodes = data.n_fitted
         self.check_count(n_nodes)
         if self._labels_only:
+            if labels is None and not self._may_start:
+                return None
             return class_labels(of_kept(labels, data.kept), self.labels)
         known = None if labels is None else labels.codes
         constraints = load_constraints(
