@@ -380,7 +380,7 @@ def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
     """Stored values of diag(by)·M·diag(by), in M's precision; `by` (m,). Cost: one pass."""
     values = np.empty_like(matrix.data)
     arrays = matrix.indptr, matrix.indices, matrix.data
-    _scale(by.size, matrix.nnz, *arrays, by, values)
+    _scale(matrix.shape[0], matrix.nnz, *arrays, by, values)  # columns may be more
     return values
 
 
