@@ -48,6 +48,7 @@ def test_a_graph_that_hides_the_classes_is_a_doubt(hidden):
     assert f"{found.right[TREES]:.0%} of 60 held-out labels right" in found.doubt
 
 
+@pytest.mark.thorough
 def test_a_number_of_clusters_that_is_counted(round_points):
     X, y = round_points
     given = some_labels(y, 10)
@@ -109,6 +110,7 @@ def test_equal_rows_of_the_sample_are_one_node_as_in_a_fit(round_points):
     assert baseline(X, few, ml.SRCP(n_clusters=K)).right["ours"] == 1
 
 
+@pytest.mark.thorough
 def test_an_estimator_is_not_changed_and_the_same_seed_gives_the_same(round_points):
     X, y = round_points
     est = ml.FastGE(n_clusters=K, random_state=0).fit(X, some_labels(y, 8))

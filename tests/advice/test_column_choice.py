@@ -71,6 +71,7 @@ def test_columns_of_different_units_are_standardised(name):
     assert has_unlike_columns(UNLIKE[name])
 
 
+@pytest.mark.thorough
 def test_missing_cells_are_filled():
     X, y = groups()
     X[3, 1] = X[8, 0] = np.nan

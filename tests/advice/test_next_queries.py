@@ -228,7 +228,7 @@ def test_after_a_no_the_next_likely_neighbourhood_is_asked():
     assert ml.next_queries(est, 1, kind="pairs")[0, 0] != node
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["CSP", "FastGE", "SRCP", "Poisson"])
 @pytest.mark.parametrize("known", [0, 12])
 def test_questions_are_those_of_the_fit_whatever_else_its_graph_was_used_for(method, known):
@@ -305,6 +305,7 @@ def test_pairs_of_no_nodes_left():
 # --- when to stop
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["Poisson", "CSP"])
 def test_settled_where_half_of_the_answers_would_do(method):
     est, y, _ = fitted(n=120, method=method)

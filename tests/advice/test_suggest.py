@@ -114,7 +114,7 @@ def situations(X, y, picture):
 NAMES = [rule.name for rule in rules.RULES]
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rule_is_reached_and_names_what_can_be_fitted(name, points, picture):
     data, known = situations(*points, picture)[name]
@@ -133,6 +133,7 @@ def test_every_rule_is_reached_and_names_what_can_be_fitted(name, points, pictur
     assert told.estimator() is not est
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_reasons_hold_the_figures(name, points, picture):
     data, known = situations(*points, picture)[name]
@@ -148,6 +149,7 @@ def test_reasons_hold_the_figures(name, points, picture):
     assert next(rule for rule in rules.RULES if rule.name == name).measured
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_is_one_that_the_shell_takes(name, points, picture):
     data, known = situations(*points, picture)[name]
@@ -483,6 +485,7 @@ def test_the_command_tells_and_is_followed(mustlink):
     assert "Traceback" not in err
 
 
+@pytest.mark.thorough
 def test_json_holds_what_python_tells(mustlink, points):
     code, out, _ = mustlink("suggest points.h5 -k 4 --constraints pairs.csv --memory 2GB --json")
     told = json.loads(out)

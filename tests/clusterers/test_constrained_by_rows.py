@@ -53,7 +53,7 @@ def graphs(rng):
     yield sp.block_diag(parts, format="csr")[order][:, order], y[order]
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @each_method
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_same_as_in_memory_with_the_same_subspace(rng, method, which):
@@ -94,7 +94,7 @@ def test_choices_by_constraints_held_out(rng, method):
     np.testing.assert_allclose(there._cut_on_disk.links, E.T @ W @ E, rtol=1e-5)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @each_method
 def test_two_clusters_are_cut_at_zero(rng, method):
     W, groups = planted_graph(rng, 300, 2, inside=0.2, across=0.03)
@@ -107,7 +107,7 @@ def test_two_clusters_are_cut_at_zero(rng, method):
     assert adjusted_rand_score(here.labels_, there.labels_) == 1.0
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @each_method
 def test_refit_keeps_the_vectors_and_moves_few(rng, method, monkeypatch):
     W, groups = planted_graph(rng, 400, 3, inside=0.2, across=0.03)

@@ -39,6 +39,7 @@ def planted(seed=0, n=120, k=3, pairs=60):
 # --- WD14 §4.4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("side", ["matrix", "labels", "y"])
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_transfer_from_a_second_graph():
 # --- choices
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("subspace", ["auto", "exact", 8])
 @pytest.mark.parametrize("way", ["auto", "kmeans", "sign-kmeans", "cost-weighted", "sphere"])
 def test_every_subspace_and_discretisation_recovers_planted_clusters(subspace, way):
@@ -159,6 +160,7 @@ def test_every_subspace_and_discretisation_recovers_planted_clusters(subspace, w
     assert est.report_.choices["why"]
 
 
+@pytest.mark.thorough
 def test_large_graphs_choose_a_smooth_subspace():
     W, y, known = planted(2, n=1100, k=3, pairs=200)
     est = csp(3).fit(W, constraints=known)
@@ -402,7 +404,7 @@ def test_arguments_are_not_mutated():
     assert est.get_params() == params
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["dense", "float32", "graph"])
 def test_precomputed_forms(form):
     W, _, known = planted(11)
@@ -418,7 +420,7 @@ def test_precomputed_forms(form):
     assert adjusted_rand_score(est.labels_, reference.labels_) == 1.0
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("affinity", ["knn", "rbf"])
 def test_points_become_a_graph(affinity):
     X, y = blobs(np.random.default_rng(2), 150, 3, separation=12.0)

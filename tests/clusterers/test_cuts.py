@@ -90,7 +90,7 @@ def test_solvers_tell_the_same_cuts(solver):
         np.testing.assert_allclose(other[name], one[name], rtol=1e-6)
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("seed", range(20))
 def test_cuts_of_a_subspace_keep_lemma_1(seed):
     rng = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ def assert_valid(est, n):
         np.testing.assert_array_equal(est.labels_ == -1, total == 0)
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_every_estimator_on_every_graph(graph):
     W = GRAPHS[graph]()
@@ -69,7 +69,7 @@ def test_every_estimator_on_every_graph(graph):
         assert_valid(est, W.shape[0])
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ITERATED)
 def test_iterations_on_every_graph(name):
     for graph, make in GRAPHS.items():
@@ -79,7 +79,7 @@ def test_iterations_on_every_graph(name):
         assert_valid(est, W.shape[0])
 
 
-@pytest.mark.thorough(but=5)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("table", POINTS)
 def test_every_estimator_on_every_table(table):
     X = POINTS[table]()
@@ -129,7 +129,7 @@ def test_poisson_on_clusters_that_hardly_hang_together(seed):
     assert "elimination" in est.report_.convergence.solver
 
 
-@pytest.mark.thorough(but=5)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("exponent", [900, 100, -100, -900])
 @pytest.mark.parametrize("affinity", ["knn", "rbf"])
 def test_the_unit_of_points_does_not_matter(exponent, affinity):
@@ -141,6 +141,7 @@ def test_the_unit_of_points_does_not_matter(exponent, affinity):
         np.testing.assert_array_equal(est.labels_, plain.labels_, err_msg=name)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("unit", [1e-290, 1e-40, 1e40, 1e290])
 def test_the_unit_of_weights_does_not_matter(unit):
     """A power of two is taken out and told: the answers are those of weights near 1."""
@@ -191,7 +192,7 @@ def test_nan_ends_at_the_door():
         ml.GFHF(affinity="precomputed").fit(W.tocsr(), labels_of(random_graph(30)))
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["NCut", "SpectralLearning", "ConstrainedAP", "FastGE", "CSP"])
 def test_weights_200_orders_apart_are_clustered_or_refused(name):
     """Numpy's own warnings of overflows reach nobody."""

@@ -46,7 +46,7 @@ def apart(values, j):
     return values[j] > 1e-6 and abs(others - values[j]).min(initial=1.0) > 1e-6
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_dense_twins(first):
     for seed in range(first, first + 25):
@@ -95,6 +95,7 @@ def sparse_circle(n=400):
     return sp.csr_matrix(A), y
 
 
+@pytest.mark.thorough
 def test_what_is_told_of_nodes_without_edges():
     A, y = sparse_circle()
     for labels in (None, np.where(np.arange(400) < 100, y, -1)):

@@ -87,7 +87,7 @@ def test_cuts_are_those_of_scipy_where_heights_differ():
     assert told > 5
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", [ml.NCut, ml.CSP, ml.SSKK, ml.SRCP, ml.CSCGFHF])
 def test_a_fit_is_its_hierarchy_cut_at_k(method, tmp_path):
     W, y = planted_graph(np.random.default_rng(0), 200, 4, 0.5, 0.05)
@@ -116,7 +116,7 @@ def test_a_fit_is_its_hierarchy_cut_at_k(method, tmp_path):
     assert np.array_equal(est.cut_hierarchy(4), est.labels_)
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("seed", range(4))
 def test_constraints_are_kept_at_each_level(seed):
     """What is merged first without them is apart with cannot-links, and what is not is together."""

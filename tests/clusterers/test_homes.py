@@ -42,7 +42,7 @@ def test_a_fit_on_disk_draws_one_seed(nothing_fits, method, how):
     assert drawn.integers(2**31) == alike.integers(2**31)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("variant", ["luxburg", "ng"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
@@ -78,7 +78,7 @@ def test_constrained_methods_decide_alike_in_memory_and_on_disk(nothing_fits, na
         assert alike(W, home.labels_, there.labels_) > 0.9
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["labels", "few", "pairs"])
 @pytest.mark.parametrize("method", PROPAGATED)
 @pytest.mark.parametrize("name", [name for name in GRAPHS if name not in ("many", "ill_scaled")])
@@ -92,7 +92,7 @@ def test_propagated_constraints_decide_alike_in_memory_and_on_disk(nothing_fits,
     assert alike(W, home.labels_, there.labels_) > 0.9
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["labels", "few"])
 @pytest.mark.parametrize("method", SPREADING)
 @pytest.mark.parametrize("name", GRAPHS)

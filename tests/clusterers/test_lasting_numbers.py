@@ -70,7 +70,7 @@ def test_renumbered_is_the_best_of_all_renamings(n, k, more, seed):
     assert np.array_equal(again.labels, before)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLUSTERERS)
 def test_refits_keep_numbers_and_names(name):
     W, y = planted_graph(np.random.default_rng(3), 120, 3)

@@ -117,7 +117,7 @@ def test_sl_l_is_the_normalised_cut_of_the_overwritten_affinity(seed, kind):
         assert oracles.angle(est.embedding_, root[:, None] * ncut.embedding_) < 1e-6
 
 
-@pytest.mark.thorough(but=5)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", ["FCSC", "SSSC", "SL", "SL-L", "AP", "FastGE"])
 @pytest.mark.parametrize("subspace", ["exact", 8])
 def test_labels_are_their_pairs(name, subspace):
@@ -219,7 +219,7 @@ def criterion(W, labels, known):
     return e_of(mncut(W, labels) / np.unique(labels).size, labels, known, 1.0)
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -297,7 +297,7 @@ def test_transfer_takes_beta_below_the_next_eigenvalue(seed, k):
     assert given.report_.choices["unit"] == pytest.approx(values[k - 2])
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @everywhere
 @pytest.mark.parametrize("subspace", ["auto", "exact", 8])
 def test_refit_is_a_fit_with_the_same_choices(name, subspace):
@@ -399,7 +399,7 @@ ODD = [
 FEW_FEASIBLE = ("both signs", "all on one node", "one node, all cannot", "one pair")
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @everywhere
 @pytest.mark.parametrize(("k", "subspace"), [(2, "auto"), (2, "exact"), (3, "auto"), (3, 8)])
 def test_odd_constraints_give_a_sound_clustering(name, subspace, k):
@@ -411,6 +411,7 @@ def test_odd_constraints_give_a_sound_clustering(name, subspace, k):
         sound(est, 60, k)
 
 
+@pytest.mark.thorough(but=3)
 @everywhere
 @pytest.mark.parametrize("solver", ["dense", "lobpcg"])
 def test_odd_constraints_in_the_given_form(name, solver):
@@ -497,7 +498,7 @@ def test_forms_of_the_affinity(name, form):
         assert adjusted_rand_score(est.labels_, reference.labels_) == 1.0
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @everywhere
 @pytest.mark.parametrize("affinity", ["knn", "rbf"])
 def test_duplicate_points(name, affinity):
@@ -509,7 +510,7 @@ def test_duplicate_points(name, affinity):
     assert adjusted_rand_score(near.labels_, y) > 0.95
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @everywhere
 @anyhow
 def test_more_components_than_clusters(name, subspace):
@@ -616,7 +617,7 @@ def test_constraints_with_an_isolated_end_do_not_shift_the_balance(name):
     assert_same_vectors(fixed(name, 3).fit(W, constraints=kept + dead), reference)
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @everywhere
 @pytest.mark.parametrize("options", [{}, {"subspace": "exact", "solver": "lobpcg"}])
 def test_the_same_seed_gives_the_same_result(name, options):
@@ -630,6 +631,7 @@ def test_the_same_seed_gives_the_same_result(name, options):
     assert np.array_equal(est.fit_predict(W, constraints=known), first.labels_)
 
 
+@pytest.mark.thorough(but=3)
 @everywhere
 @anyhow
 def test_arguments_are_not_mutated(name, subspace):

@@ -39,7 +39,7 @@ def fitted(method, graph, known, **how):
     return method(4, **usual, solver="diffusion", **how).fit(graph, constraints=known)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "how"),
     [
@@ -66,6 +66,7 @@ def test_the_same_clusters_as_in_memory(planted, on_disk, method, how):
     assert there.embedding_[10:20].shape == (10, 4)
 
 
+@pytest.mark.thorough
 def test_refit_and_weights_above_one(planted, on_disk):
     W, _, known = planted
     there = fitted(ml.SRCP, stored(7.5 * W), known, power=1.0, variant="luxburg")

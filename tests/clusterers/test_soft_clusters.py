@@ -93,7 +93,7 @@ def some_labels(y, seed=0, share=0.3):
     return np.where(np.random.default_rng(seed).random(y.size) < share, y, -1)
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "method",
     [
@@ -122,6 +122,7 @@ def test_every_method_with_labels_is_calibrated_by_those_held_out(method):
     assert est.confidence_[7] == est.confidence_[9]
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["CSP", "SSSC"])
 def test_the_next_refit_finds_the_vectors_of_the_last(method):
     X, y = blobs(n=2500)  # so many that vectors are iterated
@@ -135,6 +136,7 @@ def test_the_next_refit_finds_the_vectors_of_the_last(method):
     assert all(after[kind] is value for kind, value in before.items())
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("assign", ["sign", "split", "kmeans"])
 def test_two_clusters_of_one_vector(assign):
     X, y = blobs(k=2)

@@ -416,6 +416,7 @@ def test_shi_malik_makes_two():
 # --- input
 
 
+@pytest.mark.thorough
 def test_every_kind_of_input():
     X, y = blobs(np.random.default_rng(0), 200, 3, duplicates=5)
     few = np.where(np.arange(200) % 10 == 0, y, -1)
@@ -681,6 +682,7 @@ def test_the_report(method, solver):
     assert "changed" not in told
 
 
+@pytest.mark.thorough(but=1)
 @BOTH
 def test_refit(method):
     W, y = moons()

@@ -219,6 +219,7 @@ def test_constraints_pull_where_the_graph_does_not():
     assert adjusted_rand_score(side, est.labels_) > 0.95
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_without_constraints_it_is_the_normalised_cut(threads):
     rng = np.random.default_rng(5)
@@ -236,6 +237,7 @@ def test_without_constraints_it_is_the_normalised_cut(threads):
     assert est.report_.satisfaction is None
 
 
+@pytest.mark.thorough
 @given(seeds, st.sampled_from(KINDS), st.sampled_from(STARTS))
 @settings(max_examples=40)
 def test_every_start_descends_keeps_all_clusters_and_repeats(seed, kind, init):

@@ -33,6 +33,7 @@ def case(seed, k=2):
 # --- SSSC: K = 2, §3.4
 
 
+@pytest.mark.thorough
 def test_two_clusters_are_cut_from_the_first_vector_with_both_signs():
     columns = []
     for seed in range(CASES):
@@ -63,6 +64,7 @@ def test_the_vector_that_is_cut():
     assert cut_vector(np.empty((3, 0))).shape == (3, 0)
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("way", ["auto", "sign", "split", "sphere"])
 @pytest.mark.parametrize("subspace", ["auto", "exact", 4])
 def test_every_way_of_sssc_finds_two_planted_clusters(way, subspace):
@@ -94,6 +96,7 @@ def test_weights_of_must_and_cannot_links_are_those_of_the_paper():
             assert oracles.angle(est.embedding_[linked], Z[:, :3]) < 1e-7, seed
 
 
+@pytest.mark.thorough
 def test_links_that_weigh_alike():
     """Eq. 11 without the numbers of links: α = |CL|, β = |ML|."""
     for seed in range(CASES):
@@ -158,6 +161,7 @@ def test_weights_below_zero_are_refused(name, value):
 # --- FCSC: K vectors, and β of eq. 19
 
 
+@pytest.mark.thorough
 def test_fcsc_takes_as_many_vectors_as_asked():
     tried = 0
     for seed in range(CASES):
@@ -225,6 +229,7 @@ def five_gaussians(seed):
     return graph, ml.Constraints.from_pairs(pairs, belief=[1, 1, -1], n_nodes=100)
 
 
+@pytest.mark.thorough
 def test_the_wider_range_keeps_what_breaks_the_natural_cut():
     """WHC11 Table 1: all three pairs are kept by FCSC-θ2SP, FCSC-θSP and SSSC, none by SC."""
     wide = {"beta": "wide", "balanced": True, "assign": "sphere", "n_vectors": 4} | EXACT
@@ -236,6 +241,7 @@ def test_the_wider_range_keeps_what_breaks_the_natural_cut():
         assert satisfaction(labels, known)["kept"] == 1, est
 
 
+@pytest.mark.thorough
 def test_the_ranges_of_fcsc():
     """FCSC-θ is within (λ_min, λ_max), θ2 within (−100 max|λ|, λ_max), as printed to λ_max/vol."""
     for seed in range(CASES):

@@ -99,6 +99,7 @@ def test_rounding_asymmetry_is_averaged_away():
     np.testing.assert_array_equal(dense, dense.T)
 
 
+@pytest.mark.thorough
 @given(pair_sets(), st.integers(0, 2**31))
 def test_dot_is_the_dense_product_and_symmetric(case, seed):
     n = case[2]
@@ -189,6 +190,7 @@ def test_a_million_nodes_make_no_cliques():
 # closure and contradictions
 
 
+@pytest.mark.thorough
 @given(pair_sets(signs=(1.0, -1.0, 0.3, -0.4)))
 @settings(max_examples=200)
 def test_closure_is_brute_force_transitive_closure(case):
@@ -206,6 +208,7 @@ def test_closure_is_brute_force_transitive_closure(case):
         np.testing.assert_array_equal(closed.core.diagonal(), 1)
 
 
+@pytest.mark.thorough
 @given(pair_sets())
 def test_closure_is_idempotent(case):
     closed = from_pairs(case).closure()
@@ -243,6 +246,7 @@ def test_closure_of_labels_and_pairs_extends_the_classes():
     np.testing.assert_array_equal(c.closure().to_dense(), oracles.labels_dense([0, 0, 5, 5, -1]))
 
 
+@pytest.mark.thorough
 @given(pair_sets(), st.integers(0, 2**31))
 def test_closure_is_the_same_for_very_many_classes(case, seed):
     n = case[2]

@@ -50,6 +50,7 @@ def dense(c, must, cannot, labels, graph):
     return Q
 
 
+@pytest.mark.thorough
 @given(known(), WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS)
 @settings(max_examples=150)
 def test_q_is_the_weighted_sum_of_the_kinds(c, must, cannot, labels, graph):
@@ -95,7 +96,7 @@ def test_of_one_everywhere_nothing_changes():
     np.testing.assert_array_equal(back.to_dense(), c.to_dense())
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("a", "b"), [(2.0, 0.5), (1.0, 0.0), (0.0, 1.0)])
 def test_very_many_classes(a, b):
     n = 2 * (DENSE_CORE + 3)
@@ -154,6 +155,7 @@ def test_a_split_is_judged_by_what_labels_weigh():
         np.testing.assert_allclose(kept, expected)
 
 
+@pytest.mark.thorough
 def test_methods_follow_the_kind_that_weighs_more():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(c, 0.4, (40, 2)) for c in ((0, 0), (3, 0), (0, 3))])

@@ -46,6 +46,7 @@ def core(request, monkeypatch):
 # --- P⁺ and P⁻
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.usefixtures("core")
 @pytest.mark.parametrize("kind", KINDS)
 def test_links_are_those_given_pair_by_pair(kind):

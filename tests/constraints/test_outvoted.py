@@ -23,6 +23,7 @@ def ends(rng, n, count):
     return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
 
+@pytest.mark.thorough
 @given(st.integers(2, 30), st.integers(0, 34), st.integers(0, 12), st.integers(0, 2**31))
 @settings(max_examples=300)
 def test_as_by_trying_every_link(n, musts, cannots, seed):

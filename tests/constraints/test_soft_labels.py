@@ -46,6 +46,7 @@ def as_dense(M):
     return M.dot(np.eye(M.matrix.shape[0]))
 
 
+@pytest.mark.thorough
 @given(seeds)
 @settings(max_examples=100, deadline=None)
 def test_the_matrix_and_its_links_pair_by_pair(seed):
@@ -148,6 +149,7 @@ def test_the_cut_of_one_vector_that_keeps_most(seed):
         assert kept[t] == pytest.approx((cannot - must)[split].sum(), abs=1e-12)
 
 
+@pytest.mark.thorough
 @given(seeds)
 @settings(max_examples=40, deadline=None)
 def test_equal_rows_are_one_node(seed):

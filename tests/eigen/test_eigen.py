@@ -191,7 +191,7 @@ def solve(how, laplacian, k, tol):
     return shift_invert(laplacian, grids, k, tol=tol)
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     ("how", "coarsest"),
     [  # two hierarchies, deep and flat, where there is one
@@ -238,7 +238,7 @@ def test_values_of_nearly_disconnected_graphs_keep_their_digits():
     np.testing.assert_allclose(found.values, reference, rtol=1e-6)
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("parts", [0, 1, 300])
 def test_nested_start_is_already_close(parts, monkeypatch):
     monkeypatch.setattr(amg, "_COARSEST", 50)

@@ -158,7 +158,7 @@ def check_against_twin(name, seed, solver):
         assert (V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])] > 0).all(), where
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lapack_path_agrees_with_the_papers_definition(name):
@@ -175,7 +175,7 @@ def test_lobpcg_path_agrees_with_the_papers_definition(name):
             check_against_twin(name, seed, "lobpcg")
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lobpcg_path_agrees_on_weakly_connected_graphs(name):
@@ -183,6 +183,7 @@ def test_lobpcg_path_agrees_on_weakly_connected_graphs(name):
         check_against_twin(name, seed, "lobpcg")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("vectors_only")
 def test_balanced_csp_agrees_with_qz():
     """WHC11's Q in the pencil of WD14, on connected graphs and others."""
@@ -229,6 +230,7 @@ def test_the_prior_of_ap_does_not_matter():
     np.testing.assert_allclose(theta[:k], direct[:k], atol=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("vectors_only")
 def test_the_affinity_as_prior_on_more_graphs():
     for seed in range(GRAPHS, 100):
@@ -253,6 +255,7 @@ def test_the_affinity_as_prior_is_for_some_thousand_constrained_nodes(monkeypatc
         ml.ConstrainedAP(2, prior="points", affinity="precomputed").fit(W, constraints=known)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("mu", [1e-3, 0.2])
 def test_both_definitions_of_fast_ge_are_one(mu):
     for seed in range(12):
@@ -328,7 +331,7 @@ def check_subspace(name, seed, p, *, connected=True):
     assert oracles.angle(found, whole) < 1e-5, where
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 @pytest.mark.parametrize("p", [6, 15, None])
@@ -338,7 +341,7 @@ def test_subspace_is_the_galerkin_projection(name, p):
         check_subspace(name, seed, p)
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_subspace_is_the_galerkin_projection_on_disconnected_graphs(name):
@@ -447,7 +450,7 @@ def test_aggregates_hang_together_by_strong_links(picture):
     assert ((near[i, j].A1 > 0) | (S[i, j].A1 > 1e-5)).all()
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("coarsest", [20, 200])
 def test_cycle_of_a_pictures_grids_is_symmetric_positive(picture, coarsest, monkeypatch):
     monkeypatch.setattr(amg, "_COARSEST", coarsest)

@@ -50,7 +50,7 @@ def outliers(seed, n=12):
     return W, Q
 
 
-@pytest.mark.thorough(but=5)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("share", [0.5, 0.05, -0.2])
 @pytest.mark.parametrize("seed", range(8))
 def test_feasible_pairs_beside_much_larger_ones(seed, share):

@@ -58,6 +58,7 @@ def test_bytes_grow_with_everything(n, nnz, columns, single, kind):
     assert cost.peak(Size(n, nnz), single=single, usual=True) <= here
 
 
+@pytest.mark.thorough
 @given(**sizes, share=st.floats(0, 1))
 def test_fewer_equations_are_solved_at_a_time_only_where_memory_is_short(
     n, nnz, columns, single, share
@@ -210,6 +211,7 @@ def test_eigenpairs_in_single_precision_solve_the_problem(planted):
     assert np.linalg.norm(R, axis=0).max() <= 1.1e-4 * np.linalg.norm(V, axis=0).max()
 
 
+@pytest.mark.thorough
 def test_single_precision_is_asked_for_what_it_can_reach(planted):
     graph = ml.Graph.from_affinity(planted[0])
     ncut = ml.NCut(
@@ -305,6 +307,7 @@ def test_a_plan_tells_every_stage_and_runs_nothing(data, capsys, tmp_path):
     assert ran <= {stage["name"] for stage in plan["stages"]}
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("even", [True, False])
 def test_regularisations_are_planned_where_they_are_tried(tmp_path, monkeypatch, capsys, even):
     monkeypatch.chdir(tmp_path)
@@ -346,6 +349,7 @@ def test_plans_grow_with_the_points_and_shrink_with_the_memory(capsys):
     assert not free["changes"]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -377,7 +381,7 @@ def test_plans_of_every_method(data, capsys, command):
         assert plan["peak_bytes"] > PROGRAM
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["llelp", "ltsalp"])
 def test_steps_that_nobody_knows_are_planned_as_the_most_that_are_taken(data, capsys, method):
     how = ("20000x5", "--for", "propagate", "-m", method, "--max-iter")

@@ -116,7 +116,7 @@ METHODS = [
 ]
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{type(m).__name__}{m.n_neighbors}")
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_an_answer_is_there_even_without_any_time(blobs, method):

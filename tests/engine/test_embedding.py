@@ -56,6 +56,7 @@ def same_up_to_signs(A, B, atol):
     np.testing.assert_allclose(A * signs, B, atol=atol)
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("solver", ["dense", "shift-invert"])
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("kind", OF_FITS)

@@ -94,7 +94,7 @@ def test_feasible_vectors_are_counted_and_few_of_them_a_doubt(planted, subspace)
 # ---------------------------------------------------------------- what says nothing
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("kind", ["CSP", "SSSC", "SSKK", "SRCP"])
 @pytest.mark.parametrize(
     ("what", "words"),
@@ -171,6 +171,7 @@ def test_refit_with_more_classes_makes_more_clusters(planted, kind):
 # ---------------------------------------------------------------- refit
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("kind", ["SSSC", "SRCP"])
 def test_refit_takes_labels_or_constraints_first(planted, kind):
     W, truth = planted

@@ -136,7 +136,7 @@ def test_kernel_kmeans_has_the_objective_of_the_repeated_graph(seed, volume):
     assert_allclose(found.embedding_.sum(axis=1), 1.0)
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pairs_count_as_often_as_their_copies(seed):
     W, counts, _, y = problem(seed)

@@ -148,7 +148,7 @@ def fresh(planted, made):
     return found
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(("method", "before"), FIRST)
 def test_the_second_fit_is_that_of_a_fresh_graph(method, before, planted, fresh, made):
     _, known = planted

@@ -233,6 +233,7 @@ def test_columns_of_a_table_that_are_no_numbers_are_named():
             ml.suggest(X.assign(kind=column), n_clusters=2)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "names",
     [np.array(["", "no", "yes"]), np.array([None, "no", "yes"]), np.array(["-1", "a", "b"])],

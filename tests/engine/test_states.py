@@ -208,7 +208,7 @@ def results(est):
     return {name: value for name, value in vars(est).items() if name.endswith("_")}
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SRCP", "Poisson"])
 def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch):
     monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
@@ -225,6 +225,7 @@ def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch)
     assert getattr(est, "cluster_names_", {}) == {}
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["CSP", "SRCP"])
 def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, monkeypatch):
     monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
@@ -235,7 +236,7 @@ def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, monkeypatch):
     assert "_cut_on_disk" not in vars(est)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ALL)
 def test_numbers_of_numpy_are_those_of_python(name):
     """The same cost, model and report, whatever type a caller's loop or table has numbers in."""

@@ -43,6 +43,7 @@ def test_a_converged_result_serves_where_its_steps_are_allowed(graph):
     assert next(graph.derived.of(PairsKey))[0].max_iter == steps - 1
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("other", [{"seed": 1}, {"tol": 1e-4}, {"tol": 1e-9}])
 def test_other_settings_are_computed_as_on_a_fresh_graph(graph, other):
     pairs(graph)

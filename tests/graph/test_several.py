@@ -97,7 +97,7 @@ def test_one_graph_twice_is_the_graph_alone_and_weight_0_is_nothing():
         assert found.info["kind"] == graph.info["kind"]
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [*CLUSTERERS, *PROPAGATORS])
 def test_fits_with_several_graphs_are_those_of_their_sum(make):
     one, two = blobs(0), blobs(1, 5)

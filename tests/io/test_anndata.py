@@ -320,6 +320,7 @@ def test_a_failure_leaves_the_old_file(tmp_path, pbmc, result, monkeypatch, caps
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.h5", "pbmc.h5ad"]
 
 
+@pytest.mark.thorough
 def test_other_nodes(tmp_path, pbmc, rng, result, capsys):
     part = cells(rng)[: N - 1].copy()
     part.write_h5ad(tmp_path / "part.h5ad")
@@ -404,6 +405,7 @@ def test_names_that_are_numbers_are_names(tmp_path, rng):
     assert formats.load(f"{tmp_path}/a.h5ad").names is None
 
 
+@pytest.mark.thorough
 def test_from_h5ad_to_h5ad(tmp_path, pbmc, capsys):
     """A copy of the input, with the classes under their names; and in place."""
     out, line = tmp_path / "out.h5ad", f"{pbmc}:/obs/few"
@@ -433,6 +435,7 @@ def test_from_h5ad_to_h5ad(tmp_path, pbmc, capsys):
         assert told in said(capsys, *words, *wrong)
 
 
+@pytest.mark.thorough
 def test_a_graph_alone_and_its_clusters(tmp_path, capsys):
     """AnnData as `convert` writes it of a graph: no points; clusters come back with names."""
     edges = [f"{g}{i},{g}{j}" for g in "ab" for i in range(9) for j in range(i)]
@@ -451,6 +454,7 @@ def test_a_graph_alone_and_its_clusters(tmp_path, capsys):
     assert formats.load(f"{tmp_path}/g.tsv").kind == "graph"
 
 
+@pytest.mark.thorough
 def test_names_and_classes_of_a_table_come_back_through_anndata(tmp_path):
     """The table of a result is the same whether it went to .h5 or to .h5ad."""
     rows = [f"{g}{i},{at + i / 10},{i % 3}" for g, at in (("a", 0), ("b", 50)) for i in range(20)]

@@ -141,7 +141,7 @@ def test_names_of_rows_and_classes_stay(place, verb):
     assert "cats" in Path("labels.csv").read_text()
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -173,6 +173,7 @@ def test_tables_that_say_nothing_are_one_line(place, text, words, capsys):
     assert Path("out.h5").read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_asked_is_one_line(place, capsys):
     made("cluster", "x.npy", "-k", "4", "--no-model")
     assert cli.run(["ask", "out.h5"]) == 2

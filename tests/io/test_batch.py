@@ -460,6 +460,7 @@ def test_resume_leaves_alone_what_ended_unless_something_changed(fake, run):
     assert not Path("jobs.toml.state/j666").exists()
 
 
+@pytest.mark.thorough
 def test_what_another_version_did_is_done_again(fake, run, monkeypatch):
     jobs_file(MANY % "[1, 3]")
     assert run("jobs.toml")[0] == 0

@@ -134,7 +134,7 @@ def test_points_to_clusters(mustlink, tmp_path, data):
     assert inputs[0]["sha256"] == hashlib.sha256((data / "points.h5").read_bytes()).hexdigest()
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "source", ["points.h5:/points", "points.npy", "graph.h5", "graph.npz", "graph.edges"]
 )
@@ -173,6 +173,7 @@ def test_json_is_one_object_and_numbers_add_up(mustlink, tmp_path):
     assert {"mustlink", "numpy", "scipy", "h5py", "python"} <= set(result["versions"])
 
 
+@pytest.mark.thorough
 def test_same_seed_same_labels_whatever_the_threads(mustlink, tmp_path):
     found = []
     for run, threads in enumerate((1, 1, 2)):
@@ -252,6 +253,7 @@ def test_a_picture_to_its_segments(mustlink, tmp_path):
     assert "turned.npy: shape (20, 12), but the picture has 12 rows of 20 pixels" in err
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("method", ["srcp --mu 0.1", "e2cp --alpha 0.5", "srcp --no-normalize"])
 def test_pairs_are_spread(mustlink, tmp_path, method):
     out = tmp_path / "out.h5"
@@ -556,7 +558,7 @@ def listen_to_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     os.mkfifo(tmp_path / "slow.csv")  # reading it waits for a writer that never comes

@@ -71,7 +71,7 @@ def propagated(mustlink, tmp_path):
     return run
 
 
-@pytest.mark.thorough(but=5)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("method", PRESENT)
 def test_every_method(propagated, method):
     result, found = propagated(f"points.h5 --labels few.txt -m {method}")
@@ -116,7 +116,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.thorough(but=6)
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("line", [line for line in OPTIONS if line.split()[0] in PRESENT])
 def test_options_reach_the_estimator(propagated, line):
     result, found = propagated(f"points.npy --labels few.txt -m {line}")
@@ -195,6 +195,7 @@ def test_labels_of_every_kind(propagated, labels):
     assert (np.unique(found["labels"], return_inverse=True)[1] == TRUTH).all()
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("method", ["gfhf", *ON_POINTS])
 def test_a_graph_made_before(propagated, data, method):
     result, found = propagated(f"points.npy --graph graph.h5 --labels few.txt -m {method}")
@@ -396,6 +397,7 @@ def test_every_option_is_a_parameter_of_its_estimator(name):
     assert ("class_mass" in method.options) == estimator()._are_masses
 
 
+@pytest.mark.thorough
 @needs_csc
 def test_clusters_from_propagated_labels(mustlink, tmp_path):
     out = tmp_path / "out.h5"

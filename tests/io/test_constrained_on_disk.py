@@ -82,6 +82,7 @@ def test_the_plan_says_so(planted, capsys):
     assert any("stay on disk" in change for change in plan["changes"])
 
 
+@pytest.mark.thorough
 def test_rows_in_another_order_keep_what_is_said_of_them(planted, capsys):
     folder, truth = planted
     rows = np.random.default_rng(3).permutation(600)
@@ -113,6 +114,7 @@ def test_names_are_known(planted, capsys):
     assert json.loads(said)["satisfaction"]["balanced"] > 0.95
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "more", ["--subspace exact", "--assign split", "--beta search", "--confidence"]
 )

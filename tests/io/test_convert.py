@@ -102,6 +102,7 @@ def test_names_go_with_the_points(tmp_path):
     assert (back.value == POINTS).all()
 
 
+@pytest.mark.thorough
 def test_from_names_to_named_answers(tmp_path, capsys):
     """Edges, pairs and labels between names; the answer by the same names."""
     rng = np.random.default_rng(0)

@@ -47,6 +47,7 @@ def test_demo_cuts_along_its_strokes_and_then_along_those_painted_more(tmp_path,
     assert (np.asarray(Image.open(again["output"]))[395:425, 300:310] == 1).all()
 
 
+@pytest.mark.thorough
 def test_demo_tells_what_it_did_and_how_to_do_it_again(tmp_path, capsys):
     folder = tmp_path / "a folder"
     assert run(["demo", "-o", str(folder)]) == 0

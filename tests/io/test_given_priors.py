@@ -84,7 +84,7 @@ def run(mustlink, line, out):
         return json.loads(said), file["label_distributions"][:]
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "file",
     ["p.h5", "p.h5:/other", "p.npy", "p.npz", "plain.csv", "numbers.csv", "nodes.csv"],
@@ -102,7 +102,7 @@ def test_any_file_is_the_engine_s_prior(mustlink, data, tmp_path, file):
     assert asked == {"n_believed": 84, "mean_belief": 0.5, "n_as_believed": int(same.sum())}
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("belief", ["p.h5", "p.h5:/beliefs", "u.npy", "nodes.csv"])
 def test_a_belief_may_be_of_every_node(mustlink, data, tmp_path, belief):
     line = f"points.h5 --labels few.txt -m llgc --prior p.npy --belief {belief}"
@@ -112,6 +112,7 @@ def test_a_belief_may_be_of_every_node(mustlink, data, tmp_path, belief):
     assert [one["role"] for one in told["inputs"]][2:] == ["prior", "belief"]
 
 
+@pytest.mark.thorough
 def test_columns_are_matched_by_the_names_of_classes(mustlink, data, tmp_path):
     line = "points.h5 --labels words.csv --prior called.csv"
     _, found = run(mustlink, line, tmp_path / "o.h5")
@@ -172,6 +173,7 @@ def test_the_summary_and_the_plan_tell_of_it(mustlink, data, tmp_path):
     assert "--for propagate" in err
 
 
+@pytest.mark.thorough
 def test_a_jobs_file_takes_both(mustlink, jobs_here, data, tmp_path):
     (tmp_path / "jobs.toml").write_text(
         f"""

@@ -165,6 +165,7 @@ def test_edges_in_a_large_text_are_to_be_converted_first(planted, capsys, tmp_pa
     assert err.count("\n") == 1
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("damage", ["one way", "negative", "column"])
 def test_damage_is_told_in_a_line(planted, little, capsys, tmp_path, damage):
     path = planted[0]
@@ -275,6 +276,7 @@ def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatc
             assert adjusted_rand_score(truth[rows], file["labels"][()]) == 1.0
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize(
     ("part", "values"),
     [

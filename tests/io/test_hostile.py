@@ -537,6 +537,7 @@ def test_nothing_here_unpickles_or_evaluates():
 # ---------------------------------------------------------------- the child that looks first
 
 
+@pytest.mark.thorough
 def test_whatever_happens_to_the_child_is_one_line(monkeypatch):
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
 

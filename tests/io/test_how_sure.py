@@ -80,6 +80,7 @@ def test_memberships_are_written_told_and_exported(points, run):
     np.testing.assert_allclose(table["confidence"], sure)
 
 
+@pytest.mark.thorough
 def test_chances_of_answers_are_written_told_and_drawn(points, run):
     out, plain = points / "out.h5", points / "plain.h5"
     words = ("propagate", points / "points.npy", "--labels", points / "labels.npy", "-m", "llgc")

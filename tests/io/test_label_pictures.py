@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["propagate photo.h5 -m gfhf", "cluster photo.h5 -k 2 -m csp"])
 def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     """Labels are those of the same strokes as an array; the colours are the classes' names."""

@@ -313,6 +313,7 @@ def _without_content(group):
     group["value"] = np.frombuffer(json.dumps(said).encode(), dtype=np.uint8)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("what", ["/dev/zero", "pipe", "folder"])
 def test_points_in_what_is_no_file_are_refused_at_once(tmp_path, monkeypatch, what):
     monkeypatch.chdir(tmp_path)
@@ -347,7 +348,7 @@ def test_columns_that_were_dropped_may_be_left_out(tmp_path, monkeypatch):
         est.predict(X[:, :3])
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["cluster", "propagate"])
 def test_names_of_classes_come_along(tmp_path, monkeypatch, verb):
     monkeypatch.chdir(tmp_path)
@@ -522,7 +523,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.thorough(but=6)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_values_are_one_line(models, what):
     name, place, change = WRONG[what]

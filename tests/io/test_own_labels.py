@@ -39,7 +39,7 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "given",
     [
@@ -59,6 +59,7 @@ def test_labels_in_the_table_are_no_coordinates(mustlink, data, tmp_path, given)
     np.testing.assert_array_equal(labels_of(out), labels_of(plain))
 
 
+@pytest.mark.thorough
 def test_labels_and_weights_of_one_table(mustlink, data, tmp_path):
     one, two = tmp_path / "one.h5", tmp_path / "two.h5"
     given = "--labels both.csv:cls --weights both.csv:times"

@@ -32,7 +32,7 @@ def test_stages_of_a_rank(told):
     assert plan["peak_bytes"] == plan["least_memory"]
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["gfhf", "llgc", "poisson", "tik-reg"])
 def test_labels_that_spread(told, method):
     line = f"plan graph.h5 --for propagate -m {method} --labels few.npy --json --ranks"
@@ -43,6 +43,7 @@ def test_labels_that_spread(told, method):
     assert plans[1]["peak_bytes"] < plans[0]["peak_bytes"]
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     ("line", "said"),
     [

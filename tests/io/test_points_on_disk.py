@@ -85,6 +85,7 @@ def test_labels_are_those_in_memory_in_the_order_of_the_points(clouds, little):
         ml.NCut(K, memory="300MB").fit(X)
 
 
+@pytest.mark.thorough
 def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_path):
     out = tmp_path / "out.h5"
     code, said, err = cluster(capsys, data, out, "--json")
@@ -133,7 +134,7 @@ def test_every_method_goes_from_points_to_labels(data, few, little, capsys, tmp_
     assert "kNN graph" in [stage["name"] for stage in plan["stages"]]
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", [ml.CSP, ml.SRCP, ml.GFHF])
 def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
     X, truth = clouds
@@ -233,6 +234,7 @@ def test_what_does_not_run_on_disk_is_refused(data, little, capsys, tmp_path, mo
     assert not (tmp_path / "out.h5").exists()
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("size", [3_000, 40_000, 150_000, 400_000])
 @pytest.mark.parametrize("verb", ["cluster", "graph"])
 def test_a_disk_that_fills_up_is_told_in_a_line(

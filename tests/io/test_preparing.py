@@ -108,6 +108,7 @@ def test_rows_that_are_left_out_have_label_minus_1(mustlink, data, tmp_path):
     assert len(set(zip(found.tolist(), truth.tolist(), strict=True)) - {(-1, 0), (-1, 1), (-1, 2)})
 
 
+@pytest.mark.thorough
 def test_propagation_and_graphs_number_rows_as_the_file(mustlink, data, tmp_path):
     out, graph = tmp_path / "out.h5", tmp_path / "graph.h5"
     code, _, err = mustlink(f"graph holes.h5 --drop-missing --standardize -o {graph}")

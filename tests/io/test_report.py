@@ -115,7 +115,7 @@ def changed(data, name, change, to="changed.h5"):
     return to
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["pairs", "plain", "labelled", "many", "apart", "classes"])
 def test_page_stands_alone_and_pictures_have_words(report, data, name):
     page, facts = report(f"{name}.h5")
@@ -136,6 +136,7 @@ def test_page_stands_alone_and_pictures_have_words(report, data, name):
     assert facts["written"] == ["page.html"]
 
 
+@pytest.mark.thorough
 def test_page_holds_the_numbers_of_the_facts(report):
     page, facts = report("pairs.h5")
     asked = facts["constraints"]
@@ -190,6 +191,7 @@ def test_feasible_cuts_are_told(report, data):
     assert "Feasible cuts" not in page.text
 
 
+@pytest.mark.thorough
 def test_the_command_on_the_page_runs_again(report, mustlink, data):
     import shlex
 
@@ -211,6 +213,7 @@ def test_constraints_are_kept_in_the_result(data):
             assert np.count_nonzero(file["constraints/labels"][:] >= 0) == 7
 
 
+@pytest.mark.thorough
 def test_labels_of_clusters_and_classes(report, data):
     def stray(told, _):
         row = {"node": 2, "class": 1, "cluster": 0, "home": 1}
@@ -265,6 +268,7 @@ def test_a_graph_in_pieces_is_told(report):
     assert {row["conductance"] for row in facts["clusters"]} == {0.0}
 
 
+@pytest.mark.thorough
 def test_warnings_come_first_and_other_remarks_last(report, data):
     def warn(told, _):
         told["notes"] = ["a remark", "do not trust this"]
@@ -308,6 +312,7 @@ def test_everything_from_the_file_is_escaped(report, data):
     assert "\x1b" not in page.text
 
 
+@pytest.mark.thorough
 def test_names_of_nodes_and_classes_are_shown(report, data):
     def name(_, file):
         file["names"] = np.array([f"cell {i}" for i in range(N)], dtype=h5py.string_dtype())

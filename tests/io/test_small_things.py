@@ -33,6 +33,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_convert_keeps_labels_and_names(mustlink, data, tmp_path):
     truth = np.loadtxt(data / "truth.txt", dtype=int)
     a, b, c = tmp_path / "a.h5", tmp_path / "b.npz", tmp_path / "c.npy"

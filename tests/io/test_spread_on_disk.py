@@ -43,7 +43,7 @@ def shell(capsys, data, line):
     return code, said.out, said.err
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["poisson", "gfhf --class-mass", "llgc", "tik-reg"])
 def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
     line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"

@@ -114,7 +114,7 @@ def test_a_square_matrix_of_rows_and_columns(tmp_path):
     assert formats.load(str(tmp_path / "m.npz"), "bipartite").sides == (6, 6)
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "line",
     [
@@ -218,7 +218,7 @@ def test_a_directed_result_keeps_what_it_has(mustlink, tmp_path):
         assert file["eigenvalues"].shape == (3,)
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["follows.edges", "follows.mtx", "follows.h5"])
 def test_scores_of_a_directed_result_are_those_of_both_directions(mustlink, circle, tmp_path, name):
     A, _ = circle
@@ -234,6 +234,7 @@ def test_scores_of_a_directed_result_are_those_of_both_directions(mustlink, circ
     assert "undirected" in mustlink(f"score {out} --graph {name}")[1]
 
 
+@pytest.mark.thorough
 def test_suggest_hears_of_directions_and_of_two_sides(mustlink, planted, tmp_path):
     _, rows, columns = planted
     assert "-m disim" in mustlink("suggest follows.edges -k 3")[2]

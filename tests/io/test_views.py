@@ -140,6 +140,7 @@ def test_a_job_of_a_batch_has_a_view(mustlink, graphs, tmp_path):
     assert code == 0, err
 
 
+@pytest.mark.thorough
 def test_a_suggestion_knows_of_views(mustlink, graphs):
     """A graph is looked at together with the others, points alone; the command has them."""
     alone = json.loads(mustlink("suggest one.h5 --labels few.txt --json")[1])

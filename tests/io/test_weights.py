@@ -154,7 +154,7 @@ def test_a_converted_graph_keeps_what_nodes_stand_for(mustlink, folded, tmp_path
         np.testing.assert_array_equal(file["labels"][:], labels)
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("ending", ["npz", "mtx", "metis", "edges", "graphml", "csv"])
 def test_formats_without_a_place_for_it_say_so(mustlink, folded, tmp_path, ending):
     graph, names, _ = folded

@@ -237,6 +237,7 @@ def test_going_on_from_any_stage_gives_the_same_labels(folder, capsys, method):
         assert {one.path for one in work_folder.entries(Path("out.h5.work"))} == set(kept)
 
 
+@pytest.mark.thorough
 def test_work_that_took_long_is_kept_unasked(folder, capsys, monkeypatch):
     given_ = ["cluster", "data.h5", "-k", str(K), "-o", "out.h5"]
     assert call(capsys, *given_)["work"] is None
@@ -247,7 +248,7 @@ def test_work_that_took_long_is_kept_unasked(folder, capsys, monkeypatch):
     assert call(capsys, *given_)["stages_from_before"] >= 1
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["poisson", "gfhf", "lnp", "llgc"])
 def test_propagation_goes_on(folder, capsys, method):
     given_ = ["propagate", "data.h5", "--labels", "data.h5:/known", "-m", method]
@@ -258,6 +259,7 @@ def test_propagation_goes_on(folder, capsys, method):
     assert np.array_equal(labels_of("out.h5"), labels_of("whole.h5"))
 
 
+@pytest.mark.thorough
 def test_a_changed_parameter_recomputes_what_depends_on_it(folder, capsys):
     def names(*options):
         result = call(capsys, "cluster", "data.h5", "-o", "out.h5", "--resume", *options)
@@ -277,6 +279,7 @@ def test_a_changed_parameter_recomputes_what_depends_on_it(folder, capsys):
     assert not [name for name in fresh if "before" in name]
 
 
+@pytest.mark.thorough
 def test_other_constraints_do_not_touch_the_graph(folder, capsys):
     with h5py.File("data.h5") as file:
         y = file["labels"][()]
@@ -316,7 +319,7 @@ def call_clean(capsys, *arguments):
     return json.loads(capsys.readouterr().out)["cleaned"][0]
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("harm", ["truncate", "flip", "text", "empty", "type"])
 def test_a_damaged_file_counts_as_absent(folder, capsys, harm):
     given_ = ("cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
@@ -404,6 +407,7 @@ def test_what_was_kept_on_purpose_is_not_taken_away(folder, capsys):
     assert again["stages_from_before"] >= 4
 
 
+@pytest.mark.thorough
 def test_a_graph_that_a_time_limit_cut_short_is_not_recalled_as_the_whole(tmp_path):
     """The next run without a limit took it, and said nothing."""
     X = np.random.default_rng(0).normal(size=(12_000, 12)).astype(np.float32)

@@ -48,6 +48,7 @@ def test_processes_that_compile_at_once_leave_a_whole_cache(tmp_path):
     assert out == f"{SORTED} 1\n", err
 
 
+@pytest.mark.thorough
 def test_kernels_are_compiled_where_nothing_can_be_written(tmp_path):
     """Numba tries folders by a temporary file in them: refused but in the folder of such files."""
     temporary, home = tmp_path / "temporary", tmp_path / "home"

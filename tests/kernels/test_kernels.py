@@ -42,7 +42,7 @@ def with_index(A, index):
     return A
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("m", "n", "b"), [(1, 1, 1), (7, 5, 3), (40, 60, 16), (60, 40, 1)])
@@ -82,7 +82,7 @@ def test_empty_rows_and_empty_blocks():
     assert spmm(A, np.ones((3, 0))).shape == (4, 0)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("small", [0, 1 << 60])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_row_by_row_kernels_are_the_dense_formulas(dtype, small, monkeypatch):
@@ -138,6 +138,7 @@ def test_union_find_refuses_to_join_two_classes():
     assert refused.tolist() == [False, False, True]
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("m", [1, 40, 3000])
 def test_chebyshev_step_is_the_formula(m, dtype):

@@ -17,6 +17,7 @@ def random_matrix(n, density, seed):
     return sp.csr_matrix(A + A.T)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n", "density"), [(1, 1.0), (30, 0.0), (30, 0.2), (9000, 0.001)])
 def test_symmetric_matrices_are_known(n, density, dtype):

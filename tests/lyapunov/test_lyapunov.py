@@ -292,6 +292,7 @@ def test_diffusion_is_scipy(shape, mu):
         assert error <= field.bound + field.quadrature * np.linalg.norm(F)
 
 
+@pytest.mark.thorough
 def test_diffusion_of_small_mu():
     W, known = case("both", n=40)
     problem = problem_of(W, known, 0.001)
@@ -742,7 +743,7 @@ def test_few_exponentials_for_the_papers_mu():
     assert terms == [4, 5, 6]
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("mu", [5.0, 1.0, 0.6, 0.5, 0.3, 0.2, 0.1])
 def test_exponentials_to_eight_digits(mu):
@@ -760,6 +761,7 @@ def test_rounding_ends_it(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mu", "alpha"),
     [(1.0, None), (0.2, None), (0.01, None), (1e6, None), (0.2, 0.8), (0.2, 0.1)],

@@ -58,7 +58,7 @@ def test_a_point_goes_on_until_no_centre_around_is_nearer(seed, C, d, most, jobs
             assert squared[i] == lengths[i].min()
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("d", [3, 16])
 def test_no_cell_loses_its_members_where_centres_crowd(d):
     X = crossing(30_000, d, 40, d)

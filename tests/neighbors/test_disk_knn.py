@@ -56,6 +56,7 @@ def on_disk(X, k, block, chunk, jobs=2):
     return indices, np.sqrt(squared), found.info
 
 
+@pytest.mark.thorough
 @settings(max_examples=12, deadline=None)
 @example(4487, 763, 70, 4, (10**6, 10**6), 1)  # two points as far as each other
 @given(

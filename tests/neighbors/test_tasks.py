@@ -79,6 +79,7 @@ def one():
         yield pool
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_any_executor_finds_the_same(seed, one, tmp_path):
     X = points(seed=seed)
@@ -90,6 +91,7 @@ def test_any_executor_finds_the_same(seed, one, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 @settings(max_examples=8, deadline=None)
 @given(
     st.integers(0, 10**6),
@@ -107,6 +109,7 @@ def test_tasks_find_what_one_process_does(seed, n, d, k, block, whole):
     assert_same(lists, by_disk(X, k, block=block))
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("scale", [1.0, 1e-14, 1e14])
 def test_one_kind_of_row_one_cell_and_sizes_far_from_one(scale, one):
     for X in (np.ones((600, 3), np.float32), points(40, 3), points(1500, 3) * np.float32(scale)):

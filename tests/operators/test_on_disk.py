@@ -117,6 +117,7 @@ def test_a_diagonal_added_and_nodes_taken_out(W, rng):
     np.testing.assert_array_equal(there.root_degree[:] > 0, on)
 
 
+@pytest.mark.thorough
 def test_a_grounded_system_is_solved_by_its_grids(rng, monkeypatch):
     monkeypatch.setattr(hierarchy, "_COARSEST", 20)
     W = sheet(rng)
@@ -209,7 +210,7 @@ def test_too_few_links_are_none(rng):
     assert AggregateLinks(stored(W), group, 50, 60).weights(DiskSpace(200), lambda _: None) is None
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "way"),
     [("sheet", "lobpcg"), ("parts", "lobpcg"), ("parts", "chebyshev"), ("loops", "chebyshev")],

@@ -211,6 +211,7 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_
     assert [page for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
 
 
+@pytest.mark.thorough
 def test_every_warning_is_explained():
     told = (DOCS / "warnings.md").read_text(encoding="utf-8")
     heads = [re.split("…", row.split("|")[1]) for row in told.splitlines() if row.startswith("| ")]

@@ -54,6 +54,7 @@ def asked():
     }
 
 
+@pytest.mark.thorough
 def test_no_modules_ask_for_each_other(asked):
     names = sorted(asked)
     place = {name: at for at, name in enumerate(names)}

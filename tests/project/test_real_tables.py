@@ -46,7 +46,7 @@ def told(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TABLES)
 def test_what_is_suggested_ends_with_an_answer(name, kinds, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

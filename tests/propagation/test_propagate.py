@@ -87,7 +87,7 @@ def values(estimator, W, y):
     return held["F"], held["solution"], est
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 @pytest.mark.parametrize("name", LINEAR)
 def test_dense_twin(name, solver):

@@ -36,6 +36,7 @@ def test_parts_are_found_and_counted(noise):
     assert "likelier different" in est.report_.choices["n_clusters"][1]
 
 
+@pytest.mark.thorough
 def test_parts_are_connected_numbered_and_no_specks():
     rng = np.random.default_rng(1)
     coarse = ndimage.gaussian_filter(rng.random((150, 200, 3)), (6, 6, 0))

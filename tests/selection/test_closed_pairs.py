@@ -38,6 +38,7 @@ def test_closed_pairs_of_few_nodes_are_decided_by_criterion_e(points, method):
     assert "criterion E" in why(graph, known.closure(), method=method)
 
 
+@pytest.mark.thorough
 def test_others_are_held_out_as_ever(points):
     graph, y = points
     assert "held-out" in why(graph, told(y, 400, 200).closure())  # of many nodes

@@ -116,6 +116,7 @@ def complete(n=30):
     return sp.csr_matrix(np.ones((n, n)) - np.eye(n))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("W", [star(), all_between(20, 300), without_blocks(), complete()])
 def test_where_nothing_is_clustered_that_is_told(W):
     est = ncut().fit(W)
@@ -177,7 +178,7 @@ def test_components_of_a_graph_of_points_are_counted():
 # ---------------------------------------------------------------- clusterers
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_auto_is_the_count(kind):
     W, _ = planted(4, 30, 12.0, 0.1)

@@ -136,7 +136,7 @@ def nested():
     return centers + rng.normal(size=(540, 6)), y
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["CSP", "SSSC", "SpectralLearning", "SRCP", "SSKK"])
 @pytest.mark.parametrize("meant", [3, 6])
 def test_pairs_tell_which_number_is_meant(nested, method, meant):

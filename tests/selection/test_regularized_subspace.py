@@ -107,6 +107,7 @@ def test_fewer_directions_are_the_smoothest_of_regularised_degrees():
     assert smoothest(view, 3) is shorter
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_takes_a_regularisation(name):
     rng = np.random.default_rng(1)
@@ -141,6 +142,7 @@ def test_constraints_held_out_choose_among_them(name):
     assert {row[4] for row in plain.report_.extra["candidates"]} == {0.0}
 
 
+@pytest.mark.thorough
 def test_refit_keeps_the_subspace():
     rng = np.random.default_rng(3)
     W, y = hung(rng)
@@ -152,6 +154,7 @@ def test_refit_keeps_the_subspace():
     assert est.report_.choices["subspace"] == subspace
 
 
+@pytest.mark.thorough
 def test_points_small_graphs_and_even_degrees_stay_as_they_are():
     rng = np.random.default_rng(4)
     X, y = blobs(rng, 300, 3)

@@ -106,7 +106,7 @@ def test_the_operator_in_pieces_is_the_operator(twins, rng):
     np.testing.assert_allclose(coefficients, home.null.coefficients(X), atol=VALUES)
 
 
-@pytest.mark.thorough(but=6)
+@pytest.mark.thorough(but=3)
 def test_lobpcg(twins, rng):
     X = rng.standard_normal((twins.size, 8))
     rule = Lobpcg(5, 1e-11, 600, norm_A=2.0)
@@ -118,7 +118,7 @@ def test_lobpcg(twins, rng):
     twins.agree(X, x)  # the start is not changed
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("largest", [False, True])
 def test_lobpcg_of_a_pencil(pieces, largest):
     rng = np.random.default_rng(3)
@@ -135,7 +135,7 @@ def test_lobpcg_of_a_pencil(pieces, largest):
     assert oracles.angle(here.vectors, gather(space, there.vectors)) < ANGLES
 
 
-@pytest.mark.thorough(but=6)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("coarsest", [20, 60])
 def test_nested_iteration(twins, coarsest, monkeypatch):
     monkeypatch.setattr(amg, "_COARSEST", coarsest)
@@ -295,7 +295,7 @@ def test_the_pencil_of_low_rank(twins, rng):
         )
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 def test_the_exact_pencil(twins, rng):
     known = random_constraints(rng, twins.home.n_nodes, "pairs")
     Q = constraint_operator(known, twins.home)
@@ -399,7 +399,7 @@ def test_a_penalised_problem_in_the_smooth_subspace(twins, rng, massive):
     same_solutions(twins, home.inside(here, 0.3), split.inside(there, 0.3))
 
 
-@pytest.mark.thorough(but=6)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("kind", ["plain", "massive", "without constant", "turned"])
 def test_penalised_problems(twins, rng, kind, monkeypatch):
     """Preconditioned by the cycle that knows the penalty."""

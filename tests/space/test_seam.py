@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import mustlink
 
 ENGINE = Path(mustlink.__file__).parent
@@ -51,6 +53,7 @@ def seen(path):
                 yield node.attr
 
 
+@pytest.mark.thorough
 def test_matrices_of_the_graph_are_seen_by_graph_operators_and_a_few_with_a_reason():
     found = set()
     for path in sorted(ENGINE.rglob("*.py")):
@@ -60,6 +63,7 @@ def test_matrices_of_the_graph_are_seen_by_graph_operators_and_a_few_with_a_reas
     assert found == set(SEE)
 
 
+@pytest.mark.thorough
 def test_nobody_else_reads_the_laplacians_own_field():
     for path in ENGINE.rglob("*.py"):
         if path.parent.name != "operators":

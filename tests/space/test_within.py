@@ -10,6 +10,7 @@ from mustlink.kernels.blocks import Pieces
 from mustlink.space import LocalSpace
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("size", "width"), [(240, 7), (4800, 13), (4800, 200), (72_000, 13)])
 def test_combinations_of_rows(size, width, dtype):

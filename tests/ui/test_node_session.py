@@ -308,7 +308,7 @@ def test_a_cluster_is_told_by_the_class_of_its_labels():
     assert est.constraints_.labels[node] == 3
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("shift", range(4))
 @pytest.mark.parametrize("method", [ml.CSP, ml.SRCP, ml.SSSC, ml.FastGE, ml.Poisson])
 def test_a_choice_records_the_class_that_it_names(method, shift):

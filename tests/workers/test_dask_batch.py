@@ -90,6 +90,7 @@ def test_jobs_that_wait_run_side_by_side(client, folder):
     assert sorted(Path(one).name for one in began) == [f"out-{seed}.h5" for seed in range(5)]
 
 
+@pytest.mark.thorough
 def test_a_signal_stops_jobs_wherever_they_run(client, folder):
     (folder / "seconds.txt").write_text("60")
 
