@@ -110,7 +110,7 @@ def test_strong_and_soft_beliefs(method):
     assert abs(ours[0] - ours[1]).max() < 1e-10
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @BOTH
 @pytest.mark.parametrize("new_edges", [0, 3, 20])
 def test_diffusion_is_dense(method, new_edges):
@@ -157,7 +157,7 @@ def test_what_new_edges_are():
     assert est.report_.choices["residual"] < 1e-12
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @BOTH
 def test_all_new_edges_is_the_paper_on_random_graphs(method):
     """W* of eq. 9 on all pairs, however small F is there: nothing is left out."""

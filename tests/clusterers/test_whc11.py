@@ -79,7 +79,6 @@ def test_every_way_of_sssc_finds_two_planted_clusters(way, subspace):
 # --- SSSC: eq. 11
 
 
-@pytest.mark.thorough
 def test_weights_of_must_and_cannot_links_are_those_of_the_paper():
     """Beliefs count between the kinds, and α and β do."""
     for seed in range(CASES):

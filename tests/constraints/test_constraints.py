@@ -99,7 +99,6 @@ def test_rounding_asymmetry_is_averaged_away():
     np.testing.assert_array_equal(dense, dense.T)
 
 
-@pytest.mark.thorough
 @given(pair_sets(), st.integers(0, 2**31))
 def test_dot_is_the_dense_product_and_symmetric(case, seed):
     n = case[2]
@@ -190,7 +189,6 @@ def test_a_million_nodes_make_no_cliques():
 # closure and contradictions
 
 
-@pytest.mark.thorough
 @given(pair_sets(signs=(1.0, -1.0, 0.3, -0.4)))
 @settings(max_examples=200)
 def test_closure_is_brute_force_transitive_closure(case):

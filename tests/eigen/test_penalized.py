@@ -158,7 +158,7 @@ def check_against_twin(name, seed, solver):
         assert (V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])] > 0).all(), where
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lapack_path_agrees_with_the_papers_definition(name):
@@ -166,7 +166,7 @@ def test_lapack_path_agrees_with_the_papers_definition(name):
         check_against_twin(name, seed, "dense")
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
 def test_lobpcg_path_agrees_with_the_papers_definition(name):
@@ -183,7 +183,6 @@ def test_lobpcg_path_agrees_on_weakly_connected_graphs(name):
         check_against_twin(name, seed, "lobpcg")
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("vectors_only")
 def test_balanced_csp_agrees_with_qz():
     """WHC11's Q in the pencil of WD14, on connected graphs and others."""

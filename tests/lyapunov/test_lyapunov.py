@@ -277,7 +277,7 @@ def test_dense_is_scipy(shape, mu):
     )
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("mu", MU[:3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_diffusion_is_scipy(shape, mu):

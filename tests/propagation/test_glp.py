@@ -40,7 +40,7 @@ def fitted(M, y, u=np.inf, delta=None, **how):
     return est, est._scores
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 def test_dense_twin_with_a_prior(solver):
     """Σ b‖f − p‖² over nodes without a label, beside weights that draw some of them to 0."""
@@ -86,7 +86,7 @@ def one_hot(y):
     return (y[:, None] == np.unique(y[y >= 0])) * 1.0
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 def test_dense_twin(solver):
     for seed in range(100):

@@ -86,7 +86,7 @@ def dense_twin(est, X, lists, Y):
     return oracles.clamped_dense(M, Y)
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_answer_as_their_dense_twins(name):
     """100 random partly labelled point sets, solved by LAPACK and by multigrid in turn."""

@@ -70,7 +70,7 @@ def worst_of(seeds, methods, solver, n_max):
     return found
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 def test_dense_twin_on_random_graphs(solver):
     found = worst_of(range(40), None, solver, 40)
@@ -78,7 +78,7 @@ def test_dense_twin_on_random_graphs(solver):
     assert max(found.values()) < 1e-6, found
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 def test_dense_twin_on_neighbourhoods_of_points(solver):
     found = worst_of(range(30 if solver == "cg" else 20), POINTS, solver, 30)

@@ -310,7 +310,7 @@ def test_sklearn_label_spreading_answers_the_same():
     np.testing.assert_allclose(ours.label_distributions_, P, atol=1e-9)
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("rows", ["sphere", "plain"])
 def test_cluster_kernel_dense_twin(rows):
     """Eigenvectors by LAPACK, logistic regression by Newton's method."""
