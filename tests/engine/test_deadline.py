@@ -342,7 +342,7 @@ def test_what_memory_holds_of_a_fit_cut_short_is_told_and_not_kept(blobs):
 
 
 @pytest.mark.thorough
-def test_only_a_shelf_asks_a_keeper():
+def test_only_the_stage_cache_asks_a_store():
     """It alone knows what was left out for time."""
     verbs = {"keep", "keep_graph", "recall", "recall_graph"}
     asked = set()
@@ -350,7 +350,7 @@ def test_only_a_shelf_asks_a_keeper():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and node.attr in verbs:
                 asked.add(path.name)
-    assert asked == {"shelf.py"}
+    assert asked == {"stage_cache.py"}
 
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")

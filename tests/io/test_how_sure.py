@@ -65,7 +65,7 @@ def test_memberships_are_written_told_and_exported(points, run):
     )
     run("report", out, "-o", points / "page.html")
     page = (points / "page.html").read_text()
-    assert f"without a given label; {how}." in page
+    assert f"without a known label; {how}." in page
     assert "Labels held out, by how sure the answer was" in page
     assert "/membership" in run("info", out)
     for answer, values in (("membership", P), ("confidence", sure)):
