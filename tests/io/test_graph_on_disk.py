@@ -111,7 +111,8 @@ def shell(capsys, *words):
     return code, said.out, said.err
 
 
-def test_a_graph_is_cut_on_disk(planted, little, capsys, tmp_path):
+def test_a_graph_is_cut_on_disk(planted, little, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("mustlink_io.jobs.run._WORTH", np.inf)  # stages that compile take long
     path, truth = planted
     out = tmp_path / "out.h5"
     line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--json"]
