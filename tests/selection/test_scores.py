@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 import oracles
 from mustlink.constraints import Constraints
-from mustlink.discretize.cuts import cluster_cuts, conductances, e_of, mncut, network_scores
+from mustlink.discretize.cuts import (
+    cluster_cuts,
+    conductances,
+    e_of,
+    mncut,
+    mncut_of,
+    network_scores,
+)
 from mustlink.discretize.satisfaction import broken_pairs, kept_by_kind, satisfaction, stray_labels
 from mustlink.errors import InputError
 from mustlink.graph import Graph
@@ -133,6 +140,9 @@ def test_mncut_is_the_dense_sum(n, seed):
     W, found = affinity(n, seed), np.random.default_rng(seed).integers(-1, 3, n)
     for form in (W, sp.csr_matrix(W), sp.coo_matrix(W), sp.csr_array(W)):
         assert mncut(form, found) == pytest.approx(oracles.mncut_dense(W, found))
+    of = np.where(found < 0, 3, found)  # the last are in no cluster
+    links = np.array([[W[np.ix_(of == a, of == b)].sum() for b in range(4)] for a in range(4)])
+    assert mncut_of(links, 1) == pytest.approx(oracles.mncut_dense(W, found))
 
 
 @pytest.mark.parametrize("small", [0, 1 << 60])
