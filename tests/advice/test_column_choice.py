@@ -16,7 +16,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.fitted import prepared
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.hdf5 import writing
-from mustlink_io.jobs.shell_command import command_of
+from mustlink_io.jobs.suggest import command_of
 
 K, N = 4, 600
 

@@ -29,7 +29,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
-from mustlink_io.jobs.shell_command import command_of, method_of
+from mustlink_io.jobs.suggest import command_of, method_of
 
 pytestmark = pytest.mark.usefixtures("few_runs", "few_trees")
 
