@@ -47,6 +47,17 @@ def few_runs(monkeypatch):
 
 
 @pytest.fixture
+def on_disk(monkeypatch):
+    """Nothing fits into memory."""
+    from mustlink.estimators.graph_estimator import GraphEstimator
+    from mustlink.space import disk
+
+    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
+    monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
+
+
+@pytest.fixture
 def none_held_out(monkeypatch):
     """Runs of the shell without the three fits to samples that its report compares with others'."""
     from mustlink_io.jobs import run

@@ -11,10 +11,10 @@ from cases import planted_graph, random_graph
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import BasisKey
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph.disk_graph import DiskGraph
-from mustlink.space import disk
 from on_disk import stored
+
+pytestmark = pytest.mark.usefixtures("on_disk")
 
 GIVEN = {
     ml.CSP: {"beta": 0.3, "assign": "kmeans"},
@@ -23,14 +23,6 @@ GIVEN = {
     ml.ConstrainedAP: {"noise": 0.3},
 }
 each_method = pytest.mark.parametrize("method", GIVEN, ids=lambda one: one.__name__)
-
-
-@pytest.fixture(autouse=True)
-def on_disk(monkeypatch):
-    """Nothing fits into memory."""
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
-    monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
-    monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 
 
 @pytest.fixture

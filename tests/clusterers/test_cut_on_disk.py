@@ -11,21 +11,11 @@ import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.context.method_cost import FitInput
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import block_of_rows
-from mustlink.linear.multigrid import disk_grids as stored_grids
-from mustlink.space import disk
+from mustlink.linear.multigrid import disk_grids
 from mustlink.space.disk import DiskSpace
 from on_disk import stored
-
-
-@pytest.fixture
-def on_disk(monkeypatch):
-    """Nothing fits into memory."""
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
-    monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
-    monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 
 
 @pytest.fixture
@@ -65,8 +55,8 @@ def test_without_grids_filters_find_the_same(rng, on_disk, monkeypatch):
     W, _ = planted_graph(rng, 400, 4, inside=0.2, across=0.02)
     graph = stored(W)
     with_grids = fitted(graph, 4, regularization=0)
-    monkeypatch.setattr(stored_grids, "_WIDE", 0.0)
-    monkeypatch.setattr(stored_grids, "_FEW", 0)
+    monkeypatch.setattr(disk_grids, "_WIDE", 0.0)
+    monkeypatch.setattr(disk_grids, "_FEW", 0)
     without = fitted(graph, 4, regularization=0)
     assert without.report_.convergence.solver == "chebyshev"
     assert any("filters" in note for note in without.report_.notes)

@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from mustlink.context.method_cost import FitInput, Home
 from mustlink.graph import DiskGraph
-from mustlink.neighbors import disk_knn as stored_knn
+from mustlink.neighbors import disk_knn
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning
 
@@ -154,7 +154,7 @@ def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
 def test_a_graph_that_only_its_search_has_no_room_for_is_solved_at_home(
     clouds, monkeypatch, method
 ):
-    monkeypatch.setattr(stored_knn, "home_for", lambda *_: Home("disk", 0, 0, ""))
+    monkeypatch.setattr(disk_knn, "home_for", lambda *_: Home("disk", 0, 0, ""))
     X, truth = clouds
     y = np.where(np.random.default_rng(2).random(N) < 0.03, truth, -1)
     k = {"n_clusters": K} if method is ml.NCut else {}

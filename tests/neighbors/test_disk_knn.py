@@ -13,8 +13,7 @@ from numpy.testing import assert_array_equal
 
 from mustlink.context.neighbor_cost import NeighborPlan, cell_layout, stored_knn_plan
 from mustlink.errors import InputError
-from mustlink.neighbors import disk_knn as stored_knn
-from mustlink.neighbors import knn_graph
+from mustlink.neighbors import disk_knn, knn_graph
 from mustlink.neighbors.cell_search import cell_lists, search_cells
 from mustlink.neighbors.disk_knn import stored_knn_graph
 from mustlink.neighbors.exact import exact_neighbours
@@ -102,7 +101,7 @@ def small_blocks(monkeypatch):
         sizes = replace(cell_layout(n, d, k), block=900, chunk=300, rows=700)
         return NeighborPlan("stored cells", sizes, {"kNN graph": 0}, 0)
 
-    monkeypatch.setattr(stored_knn, "stored_knn_plan", plan)
+    monkeypatch.setattr(disk_knn, "stored_knn_plan", plan)
     monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
 
 
@@ -186,7 +185,7 @@ def test_nothing_is_left_of_a_search_that_was_interrupted(small_blocks, tmp_path
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stored_knn.DiskAffinity, "survey", interrupted)
+    monkeypatch.setattr(disk_knn.DiskAffinity, "survey", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stored_knn_graph(np.random.default_rng(0).standard_normal((900, 3)), 5, scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -8,22 +8,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.propagation.answers import median
-from mustlink.space import LocalSpace, disk
+from mustlink.space import LocalSpace
 from on_disk import stored
 from oracles.propagate import gfhf_dense, llgc_dense, tikreg_dense
 
-pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
+pytestmark = [
+    pytest.mark.usefixtures("on_disk"),
+    pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning"),
+]
 NEAR = 1e-6  # of distributions
-
-
-@pytest.fixture(autouse=True)
-def _on_disk(monkeypatch):
-    """Nothing fits into memory."""
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
-    monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
-    monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from mustlink.clusterers.ncut import NormalizedCuts
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
-from mustlink.linear.multigrid import rank_grids as divided
+from mustlink.linear.multigrid import rank_grids
 from mustlink.linear.multigrid.rank_grids import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
@@ -35,7 +35,7 @@ sys.path.append(str(Path(__file__).parents[2] / "bench"))
 from rank_messages import DividedShape, messages_of_cycle
 
 DIVIDED = {"points", "many_parts", "wide_weights"}  # whose coarse grids are divided, too
-USUAL = divided.DIVIDED
+USUAL = rank_grids.DIVIDED
 ranks = world()
 found, groups_told = {}, np.load(sys.argv[2])
 
@@ -94,7 +94,7 @@ def counted(cycle, X):
 
 
 for name, W in graphs():
-    divided.DIVIDED = 100 if name in DIVIDED else USUAL
+    rank_grids.DIVIDED = 100 if name in DIVIDED else USUAL
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
     laplacian, space = work.laplacian, work.space
     verbs(space, name)
