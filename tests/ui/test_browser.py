@@ -297,15 +297,15 @@ def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
         tab.wait_for_function(NARROW)
 
 
-def last_line(folder, before):
-    """The last line of the answers once there are more than `before`."""
+def last_answer(folder, count):
+    """The last answer in the file, once there are `count`."""
     path = folder / "out.h5.answers"
     for _ in range(WAIT // 50):
-        lines = path.read_text().splitlines() if path.exists() else []
-        if len(lines) > before:
-            return json.loads(lines[-1]), len(lines)
+        lines = path.read_text().splitlines()[1:] if path.exists() else []
+        if len(lines) == count:
+            return json.loads(lines[-1])
         time.sleep(0.05)
-    raise AssertionError(f"no answer after line {before}")
+    raise AssertionError(f"not {count} answers but {len(lines)}")
 
 
 @pytest.mark.parametrize("shift", [0, 1])
@@ -314,7 +314,6 @@ def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
     with process(HERE / "served.py", 400, tmp_path, 0, shift) as (_, address):
         tab = opened(browser, address)
         tab.get_by_role("button", name="ask me").click()
-        lines = 0
         for number, left in enumerate(range(10, 0, -1)):
             says(tab, f"{left} to go")
             words = tab.locator(".answer button").all_inner_texts()
@@ -335,14 +334,13 @@ def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
                 box.fill(words[number % 4])
                 box.press("Enter")
                 expected["value"] = classes[number % 4]
-            found, lines = last_line(tmp_path, lines)
-            assert {**found, **expected, "nodes": [node]} == found
+            written = last_answer(tmp_path, number + 1)
+            assert {**written, **expected, "nodes": [node]} == written
         says(tab, "no question is left")
         tab.get_by_role("button", name="undo").click()
-        found, lines = last_line(tmp_path, lines)
-        assert found == {"kind": "undo"}
         says(tab, "undone: ")
-        for words, value in (("together", 1), ("apart", -1)):
+        assert last_answer(tmp_path, 9)["kind"] == "label"
+        for count, words, value in ((10, "together", 1), (11, "apart", -1)):
             tab.reload()
             tab.wait_for_selector("canvas", timeout=WAIT)
             tab.wait_for_function("() => Bokeh.documents.length && Bokeh.documents[0].is_idle")
@@ -352,22 +350,22 @@ def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
             says(tab, "node .* and ")
             chosen = tab.get_by_text(re.compile("^node .* and ")).first.inner_text()
             tab.get_by_role("button", name=words, exact=True).click()
-            found, lines = last_line(tmp_path, lines)
+            written = last_answer(tmp_path, count)
             nodes = [int(one) for one in re.findall(r"(?:node|and) (\d+) \(", chosen)]
-            assert found == {"kind": "pair", "nodes": sorted(nodes), "value": value}
+            assert written == {"kind": "pair", "nodes": sorted(nodes), "value": value}
         line(tab, "map", [(4, 4)])
         says(tab, r"node [0-9,]+ \(")
         chosen = tab.get_by_text(re.compile(r"^node [0-9]+ \((?!.* and )")).first.inner_text()
         nodes = re.findall(r"(?:node|and) (\d+) \(", chosen)
-        for button, kind in (("label", "label"), ("name", "name")):
-            tab.get_by_placeholder("their class").fill("2" if kind == "label" else "oak")
+        for count, button in ((12, "label"), (13, "name")):
+            tab.get_by_placeholder("their class").fill("2" if button == "label" else "oak")
             tab.get_by_role("button", name=button, exact=True).click()
-            found, lines = last_line(tmp_path, lines)
-            assert (found["kind"], found["nodes"]) == (kind, [int(nodes[0])])
-            if kind == "label":
+            written = last_answer(tmp_path, count)
+            assert (written["kind"], written["nodes"]) == (button, [int(nodes[0])])
+            if button == "label":
                 line(tab, "map", [(4, 4)])
                 says(tab, r"^node [0-9]+ \((?!.* and )")
-        assert found["value"] == "oak"
+        assert written["value"] == "oak"
 
 
 def status_of(address, headers=None):
