@@ -1,4 +1,4 @@
-# make run        the main job: a photograph cut along a user's strokes
+# make run        the main job: points to clusters, without help, with labels, with pairs
 # make test       lint, types, import contracts, the quick tests (on two cores at most 6 minutes)
 # make test-all   the thorough tests, and those of ranks, of scanpy, of the page and of the docs
 # make test-slow  reproductions on real data

@@ -23,7 +23,8 @@ from mustlink.errors import InputError, MustlinkError
 from mustlink_io.commands.answers import answer, ask, ui
 from mustlink_io.commands.batch import batch
 from mustlink_io.commands.convert import convert, graph
-from mustlink_io.commands.cut import cut, demo
+from mustlink_io.commands.cut import cut
+from mustlink_io.commands.demo import demo
 from mustlink_io.commands.fits import cluster, plan, propagate
 from mustlink_io.commands.info import clean, info
 from mustlink_io.commands.judge import report, score, suggest
@@ -133,7 +134,7 @@ def cli(context: click.Context) -> None:
     graph beside them; clusters out, or the class of every node.
 
     \b
-      mustlink demo                                     a photograph, cut along strokes
+      mustlink demo                                     200,000 points, with and without labels
       mustlink info data.h5                             what is in a file
       mustlink suggest data.h5 --labels few.csv         which method, and why
       mustlink plan data.h5 -k 10 --memory 4GB          time and memory, told before

@@ -1,4 +1,4 @@
-"""`mustlink cut` and `demo`: a photograph or a stack, along strokes or by itself."""
+"""`mustlink cut`: a photograph or a stack, along strokes or by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, clusters, numbers
-from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
+from mustlink_io.terminal.console import emit, stdout_console, table
 from mustlink_io.terminal.progress import observing
 
 
@@ -122,40 +122,3 @@ def show_parts(result: Mapping[str, Any]) -> None:
     count = result["n_clusters"]
     click.echo(f"{count} part{'s' * (count != 1)}: {result['why']}")
     click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")
-
-
-@click.command(short_help="A photograph, cut along strokes.")
-@click.option("-o", "out_dir", default="demo-out", show_default=True, help="Folder to write to.")
-@QUIET
-@JSON
-def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
-    """Cut a photograph along strokes that ship with mustlink, as `mustlink cut` does.
-
-    The strokes are put beside it as strokes.png: paint on them in any editor, and run it again.
-    """
-    from mustlink_io.jobs.cut import demo as run_demo
-
-    with observing(quiet) as observer:
-        result = run_demo(out_dir, observer)
-    emit(result, as_json, show_demo)
-
-
-def show_demo(result: Mapping[str, Any]) -> None:
-    """Print what `mustlink demo` did."""
-    classes, pixels = result["classes"], result["pixels"]
-    painted = sum(one["strokes"] for one in classes)
-    parts = ", ".join(f"{one['colour']}: {one['pixels'] / pixels:.1%}" for one in classes)
-    facts(
-        stdout_console(),
-        [
-            ("image", f"{result['image']}: {pixels:,} pixels"),
-            ("strokes", f"{painted:,} pixels in {len(classes)} colours"),
-            ("parts", parts),
-            ("cut in", clock(result["seconds"])),
-            ("peak memory", size(result["peak_bytes"])),
-            ("labels", result["output"]),
-            ("cut-outs", ", ".join(one["cut_out"] for one in classes)),
-            ("look at", f"{result['picture']}, {result['outline']}"),
-            ("again", result["command"]),
-        ],
-    )

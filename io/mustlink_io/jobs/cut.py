@@ -1,11 +1,9 @@
-"""`mustlink cut` and `demo`: a picture or a stack along strokes, a picture by itself."""
+"""`mustlink cut`: a picture or a stack along strokes, a picture by itself."""
 
 from __future__ import annotations
 
 import colorsys
-import shlex
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,7 @@ from numpy.typing import NDArray
 
 import mustlink as ml
 from mustlink.core.observe import Observer
-from mustlink.core.process_memory import peak_bytes
 from mustlink.errors import InputError
-from mustlink_io import pictures
 from mustlink_io.formats.photographs import (
     PAINTED_ON,
     STACKS,
@@ -29,12 +25,10 @@ from mustlink_io.formats.photographs import (
     save_image,
     save_stack,
 )
-from mustlink_io.hdf5.writing import atomic, check_output
+from mustlink_io.hdf5.writing import check_output
 from mustlink_io.pictures.images import colours as of_labels
 from mustlink_io.pictures.images import cut_out, outlined, slices
 
-PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"
-STROKES = resources.files("mustlink_io") / "data" / "china_strokes.png"
 _GOLDEN = 0.618034  # of the circle of hues between two parts, so that neighbours differ
 _MOST = 256  # parts that 8-bit grey can tell apart
 _ALL = -1  # no part is dimmed
@@ -203,53 +197,3 @@ def _hex(colour: NDArray[np.uint8]) -> str:
 def _voxels(volume: Any) -> str:
     depth, height, width = volume.shape
     return f"{depth} slice{'s' * (depth != 1)} of {width} x {height} pixels"
-
-
-def demo(out_dir: str, observer: Observer | None = None) -> dict[str, Any]:
-    """Write photograph and strokes, cut the one along the other, draw both; returns plain values.
-
-    Strokes that are in the folder already stay, so that one can paint on them and run it again.
-    """
-    pictures.require_matplotlib()
-    out = Path(out_dir)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"-o {out_dir}: cannot be made a folder ({error.strerror})") from error
-    photograph, strokes = out / "china.jpg", out / "strokes.png"
-    output, shown = out / "cut.png", out / "china.png"
-    _put(PHOTOGRAPH.read_bytes(), photograph)
-    if not strokes.exists():
-        _put(STROKES.read_bytes(), strokes)
-    check_output(shown)
-    words = (str(photograph), str(strokes), str(output))
-    result = cut(*words, observer=observer)
-    _draw(photograph, strokes, result, shown)
-    return {
-        **result,
-        "image": "china.jpg of scikit-learn",
-        "command": shlex.join(("mustlink", "cut", words[0], "--strokes", words[1], "-o", words[2])),
-        "picture": str(shown),
-        "peak_bytes": peak_bytes(),
-    }
-
-
-def _put(content: bytes, path: Path) -> None:
-    check_output(path)
-    with atomic(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def _draw(photograph: Path, strokes: Path, result: dict[str, Any], target: Path) -> None:
-    """Strokes, outline and the first cut-out that is no ground, side by side."""
-    image = load_image(photograph, "photograph")
-    first = next(one for one in result["classes"] if not one["is_ground"])
-    figure = pictures.side_by_side(
-        (
-            pictures.painted(image, *load_strokes(strokes, "strokes")),
-            load_image(result["outline"], "outline"),
-            load_cut_out(first["cut_out"], "cut-out"),
-        ),
-        ("a few strokes", "the cut along them", "one part, cut out"),
-    )
-    pictures.save(figure, target)

@@ -10,6 +10,7 @@ from mustlink_io.pictures.charts import (
     histogram,
     informative_columns,
     joint_range,
+    point_panels,
     spectrum,
 )
 from mustlink_io.pictures.images import (
@@ -36,6 +37,7 @@ __all__ = [
     "joint_range",
     "overlay",
     "painted",
+    "point_panels",
     "require_matplotlib",
     "save",
     "segmentation",

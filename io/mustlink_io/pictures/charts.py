@@ -311,6 +311,40 @@ def embedding(
     return figure
 
 
+def point_panels(xy: Points, panels: Sequence[tuple[Labels, str]]) -> Figure:
+    """Draw points (n, 2) once for each labels (n,) and title, two panels a row.
+
+    A node without a label (-1) is grey and below the others. Of more than 50,000 a random part is
+    shown, and every labelled node where few are.
+    """
+    rng = np.random.default_rng(0)
+    sample = rng.permutation(len(xy))[:MAX_POINTS]
+    rows = -(-len(panels) // 2)
+    figure = new_figure(10.0, 2.5 * rows)
+    with style():
+        for at, (labels, title) in enumerate(panels, start=1):
+            axes = figure.add_subplot(rows, 2, at)
+            labelled = np.flatnonzero(labels >= 0)
+            few = labelled.size <= _FEW
+            axes.scatter(
+                *xy[sample].T,
+                s=0.4,
+                linewidths=0,
+                c=colours(np.full(sample.size, -1) if few else labels[sample]),
+            )
+            if few:
+                axes.scatter(*xy[labelled].T, s=22, c=colours(labels[labelled]),
+                             edgecolors=INK, linewidths=0.5)  # fmt: skip
+            axes.set_title(title)
+            axes.set_aspect("equal")
+            axes.set_axis_off()
+    figure.wanted_dpi = 130
+    return figure
+
+
+_FEW = 1_000  # labelled nodes that are drawn large
+
+
 def informative_columns(points: Points, labels: Labels) -> tuple[int, ...]:
     """The two columns in which clusters differ most, or one where only one is not constant.
 

@@ -1,0 +1,188 @@
+"""`mustlink demo`: the main job on data of its own, and a photograph cut along strokes."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.core.observe import Observer
+from mustlink.core.process_memory import peak_bytes
+from mustlink.errors import InputError
+from mustlink_io import pictures
+from mustlink_io.formats.photographs import load_cut_out, load_image, load_strokes
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.writing import atomic, check_output, create_h5
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.cut import cut
+from mustlink_io.jobs.planning import plan_job
+from mustlink_io.jobs.run import run
+from mustlink_io.jobs.score import agreement
+
+PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"
+STROKES = resources.files("mustlink_io") / "data" / "china_strokes.png"
+
+WORDS = ("MUST", "LINK")  # one below the other: the clusters that are wanted
+N, EXTRA, NOISE = 200_000, 6, 0.02  # points, coordinates beside the plane's, and noise of all
+LABELS, PAIRS, MEMORY = 5, 400, 1_000_000_000  # labels of a letter; bytes for the run with pairs
+_ACROSS, _DOWN = 1.05, 0.82  # from a letter to the next: lines are nearer than columns
+
+
+def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
+    """Cluster points that spell two words: without help, with labels, with pairs and a memory.
+
+    Writes the data, three results and a picture; returns plain values. Raises InputError.
+    """
+    pictures.require_matplotlib()
+    out = _folder(out_dir)
+    source, picture = out / "points.h5", out / "words.png"
+    check_output(picture)
+    plane, word, known = _write(source)
+    steps, panels = [], [(known, f"{np.count_nonzero(known >= 0)} labels, {PAIRS} pairs")]
+    for knows, job in _jobs(source):
+        planned, began = plan_job(job), time.perf_counter()
+        done = run(job, observer)
+        with store.open_h5(job.output) as file:
+            found = store.dataset(file, "labels")[()]
+        step = {
+            "knows": knows,
+            "command": job.command,
+            "planned_seconds": planned.seconds,
+            "planned_bytes": planned.peak_bytes,
+            "seconds": time.perf_counter() - began,
+            "peak_bytes": done.report.peak_bytes,
+            "ari": agreement(found, word)["ari"],
+            "output": job.output,
+        }
+        steps.append(step)
+        panels.append((found, f"{knows}: ARI {step['ari']:.3f}"))
+    pictures.save(pictures.point_panels(plane, panels), picture)
+    return {
+        "points": str(source),
+        "n_points": N,
+        "n_coordinates": 2 + EXTRA,
+        "steps": steps,
+        "picture": str(picture),
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def _jobs(source: Path) -> Iterator[tuple[str, ClusterJob]]:
+    """What is known, and the job."""
+    out = source.parent
+    pairs = {"constraints": str(out / "pairs.csv"), "memory": MEMORY}
+    known: dict[str, tuple[str, dict[str, Any]]] = {
+        "alone": ("nothing known", {}),
+        "labels": (f"{LABELS * sum(map(len, WORDS))} labels", {"labels": str(out / "few.csv")}),
+        "pairs": (f"{PAIRS} pairs", pairs),
+    }
+    for name, (knows, given) in known.items():
+        files = {"data": f"{source}:/points", "output": str(out / f"{name}.h5")}
+        yield knows, ClusterJob.of({**files, "n_clusters": 2, "fresh": True, **given})
+
+
+def _write(source: Path) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Write points, labels and pairs; places in the plane (N, 2), words and known labels (N,)."""
+    rng = np.random.default_rng(0)
+    letter = rng.integers(sum(map(len, WORDS)), size=N)
+    plane, word = np.empty((N, 2)), np.empty(N, dtype=np.int64)
+    known = np.full(N, -1)
+    for number, (row, column) in enumerate(np.ndindex(len(WORDS), len(WORDS[0]))):
+        nodes = np.flatnonzero(letter == number)
+        at = np.array([column * _ACROSS, -row * _DOWN])
+        plane[nodes], word[nodes] = at + _letter(WORDS[row][column], nodes.size, rng), row
+        known[rng.choice(nodes, LABELS, replace=False)] = row
+    points = np.hstack([plane, np.zeros((N, EXTRA))]) + NOISE * rng.normal(size=(N, 2 + EXTRA))
+    turned = points @ np.linalg.qr(rng.normal(size=(2 + EXTRA, 2 + EXTRA)))[0]
+    with create_h5(source) as file:
+        file["points"], file["word"] = turned.astype(np.float32), word
+    i, j = rng.choice(N, (2, PAIRS), replace=False)
+    belief = np.where(word[i] == word[j], 1, -1)
+    labelled = np.flatnonzero(known >= 0)
+    _write_table(source.with_name("few.csv"), node=labelled, label=known[labelled])
+    _write_table(source.with_name("pairs.csv"), i=i, j=j, belief=belief)
+    return plane, word, known
+
+
+def _write_table(path: Path, **columns: NDArray[np.int64]) -> None:
+    with atomic(path) as temporary:
+        rows, header = np.column_stack(list(columns.values())), ",".join(columns)
+        np.savetxt(temporary, rows, "%d", ",", header=header, comments="")
+
+
+def _letter(letter: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Points (n, 2) spread evenly over a letter of height 0.73, round x = 0."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    outline = TextPath((0, 0), letter, 1, prop=FontProperties(family="DejaVu Sans", weight="bold"))
+    (left, low), (right, high) = outline.get_extents().get_points()
+    found = np.empty((0, 2))
+    while len(found) < n:
+        tried = rng.uniform((left, low), (right, high), (2 * n, 2))
+        found = np.vstack([found, tried[outline.contains_points(tried)]])
+    return found[:n] - [(left + right) / 2, 0]
+
+
+# ---------------------------------------------------------------- a photograph
+
+
+def photograph(out_dir: str, observer: Observer) -> dict[str, Any]:
+    """Write photograph and strokes, cut the one along the other, draw both; returns plain values.
+
+    Strokes that are in the folder already stay, so that one can paint on them and run it again.
+    """
+    pictures.require_matplotlib()
+    out = _folder(out_dir)
+    image, strokes = out / "china.jpg", out / "strokes.png"
+    output, shown = out / "cut.png", out / "china.png"
+    _put(PHOTOGRAPH.read_bytes(), image)
+    if not strokes.exists():
+        _put(STROKES.read_bytes(), strokes)
+    check_output(shown)
+    words = (str(image), str(strokes), str(output))
+    result = cut(*words, observer=observer)
+    _draw(image, strokes, result, shown)
+    return {
+        **result,
+        "image": "china.jpg of scikit-learn",
+        "command": shlex.join(("mustlink", "cut", words[0], "--strokes", words[1], "-o", words[2])),
+        "picture": str(shown),
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def _folder(out_dir: str) -> Path:
+    out = Path(out_dir)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"-o {out_dir}: cannot be made a folder ({error.strerror})") from error
+    return out
+
+
+def _put(content: bytes, path: Path) -> None:
+    check_output(path)
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _draw(photograph: Path, strokes: Path, result: dict[str, Any], target: Path) -> None:
+    """Strokes, outline and the first cut-out that is no ground, side by side."""
+    image = load_image(photograph, "photograph")
+    first = next(one for one in result["classes"] if not one["is_ground"])
+    figure = pictures.side_by_side(
+        (
+            pictures.painted(image, *load_strokes(strokes, "strokes")),
+            load_image(result["outline"], "outline"),
+            load_cut_out(first["cut_out"], "cut-out"),
+        ),
+        ("a few strokes", "the cut along them", "one part, cut out"),
+    )
+    pictures.save(figure, target)
