@@ -37,12 +37,10 @@ class Adjustment:
         Powers below 1 raise what is far from the given pairs towards what is near; magnitudes up
         to `floor` are then taken for zero, or errors of the propagation would be raised as well.
         """
-        if power < 1.0:
-            known = np.where(np.abs(self.beliefs) > floor, self.beliefs, 0.0)
-        else:
-            known = self.beliefs
-        new = replace(self.new, beliefs=_shaped(self.new.beliefs, largest, power))
-        return Adjustment(_shaped(known, largest, power), new)
+        new = replace(self.new, beliefs=_shaped(self.new.beliefs, largest, power, 0.0))
+        return Adjustment(
+            _shaped(self.beliefs, largest, power, floor if power < 1.0 else 0.0), new
+        )
 
     def apply(self, W: sp.csr_matrix, first: int = 0) -> sp.csr_matrix:
         """W* for rows W (r, m) in [0, 1] from `first` on (FLI11 eq. 9); zeros are not stored."""
@@ -57,9 +55,11 @@ class Adjustment:
         return moved
 
 
-def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.float64]:
+def _shaped(
+    F: NDArray[np.float64], largest: float, power: float, floor: float
+) -> NDArray[np.float64]:
     found = np.zeros_like(F)
-    there = np.flatnonzero(F)  # most edges are far from every pair
+    there = np.flatnonzero(np.abs(F) > floor)  # most edges are far from every pair
     size = np.minimum(np.abs(F[there]) / largest, 1.0)
     found[there] = np.copysign(size if power == 1.0 else size**power, F[there])
     return found

@@ -204,7 +204,7 @@ class PropagatedConstraints(InformedClusterer):
                 tried.append({name: getattr(one, name) for name in _TOLD})
                 if best is None or one.rank > best.rank:
                     best = one
-            del adjusted  # before the next is made
+            del adjusted, one  # before the next is made
         sizes = best.cut.sums.sizes
         self.labels_ = self._labels(work, best.cut.clusters, k, sizes, best.lost)
         warn_of_gap(best.cut, recorder)
@@ -310,14 +310,27 @@ class PropagatedConstraints(InformedClusterer):
             cut = NormalizedCuts(adjusted, k, variant, **how).sharp(0.0, found)
             if work.home == MEMORY:
                 tell_of_cut(adjusted, cut)
-            clusters = work.from_mapped(adjusted, cut.clusters, -1)
-            rows = work.from_mapped(adjusted, cut.embedding)
-            # Nodes in no cluster are one more.
-            links, edges, sizes = work.cluster_sums(np.where(clusters < 0, k, clusters), k + 1)
-            sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
-            cut = replace(cut, clusters=clusters, embedding=rows, sums=sums)
-            kept = _kept(work.labels_of_rows(clusters), known)
-            yield Candidate(power, variant, kept, mncut_of(links, 1), cut, round(sizes[k]))
+            yield self._candidate(work, adjusted, known, k, (power, variant), cut)
+            del cut  # before the next is made
+
+    def _candidate(
+        self,
+        work: Work,
+        adjusted: Any,
+        known: Constraints,
+        k: int,
+        way: tuple[float, str],
+        cut: NormalizedCut,
+    ) -> Candidate:
+        """A cut of W*, by a power and a variant, as clusters of the graph as given."""
+        clusters = work.from_mapped(adjusted, cut.clusters, -1)
+        # Nodes in no cluster are one more.
+        links, edges, sizes = work.cluster_sums(np.where(clusters < 0, k, clusters), k + 1)
+        sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
+        rows = work.from_mapped(adjusted, cut.embedding)
+        cut = replace(cut, clusters=clusters, embedding=rows, sums=sums)
+        kept = _kept(work.labels_of_rows(clusters), known)
+        return Candidate(*way, kept, mncut_of(links, 1), cut, round(sizes[k]))
 
     def _in_memory_only(self) -> dict[str, bool]:
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -219,13 +219,10 @@ class Graph:
     def look(self) -> GraphLook:
         """What decides whether anything is added to the degrees."""
         linked = int(np.count_nonzero(self.degrees))
-        return GraphLook(self.info, linked, self.is_network, self._edges_and_degrees)
-
-    def _edges_and_degrees(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Edges and degrees of linked nodes, (m,) each, of one of the rows that a node counts."""
-        linked = self.degrees > 0
-        often = np.ones(self.n_nodes) if self.weights is None else self.weights
-        return np.diff(self.affinity.indptr)[linked], self.degrees[linked] / often[linked]
+        # Of the arrays, not of the graph: one that held itself would stay until the garbage
+        # collector runs, with all that is derived from it.
+        seen = partial(_edges_and_degrees, self.affinity.indptr, self.degrees, self.weights)
+        return GraphLook(self.info, linked, self.is_network, seen)
 
     @cached_property
     def volume(self) -> float:
@@ -344,3 +341,12 @@ def joined_nodes(graph: Graph, rows: Any) -> Graph:
         W = sp.csr_matrix(W - outer + fold(outer, weights))
     added = int(graph.info.get("added", 0)) + m
     return Graph(sp.csr_matrix(W), {**graph.info, "added": added}, weights)
+
+
+def _edges_and_degrees(
+    indptr: NDArray[Any], degrees: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Edges and degrees of linked nodes, (m,) each, of one of the rows that a node counts."""
+    linked = degrees > 0
+    often = np.ones(degrees.size) if weights is None else weights
+    return np.diff(indptr)[linked], degrees[linked] / often[linked]

@@ -42,12 +42,15 @@ class SparseOperator:
         """a_ii of the rows that are here."""
         return self.local.diagonal().astype(np.float64)
 
-    @cached_property
+    @property
     def in_single(self) -> Self:
         """The same in single precision; shares its indices."""
+        # One that held itself would stay until the garbage collector runs.
+        return self if self.local.dtype == np.float32 else self._rounded
+
+    @cached_property
+    def _rounded(self) -> Self:
         A = self.local
-        if A.dtype == np.float32:
-            return self
         data = A.data.astype(np.float32)
         return replace(self, local=sp.csr_matrix((data, A.indices, A.indptr), shape=A.shape))
 
