@@ -50,7 +50,7 @@ def admission(
 
     Its share is what the plan takes and a fifth more, at most what it was planned for. The budget
     of a batch may be what there is `here`: a job that names no memory is then planned without
-    where that is enough.
+    where that is enough, and runs alone, to say itself what is wrong, where there is no plan.
     """
     own = named_memory(ready.job.memory)
     sizes = (None if own is None else own.limit, budget)
@@ -60,7 +60,7 @@ def admission(
         wanted = AUTO if automatic else most
         plan = plan_job(replace(ready.job, memory=wanted), speed=speed, here=here)
     except InputError as error:
-        return Admission(refused=str(error))
+        return Admission(share=most, named=False) if automatic else Admission(refused=str(error))
     except Exception as error:  # a hostile file must not stop the other jobs
         return Admission(refused=f"plan: {type(error).__name__}: {error}")
     if most is None:
