@@ -36,6 +36,7 @@ CASES = {
     "kills": "kills.py",
     "lyapunov": "lyapunov.py",
     "memory_budget": "memory.py --budget",
+    "memory_group": "memory.py --group",
     "memory_plan": "memory.py --plan 4 5 6 7",
     "memory_plans": "memory.py --plans",
     "methods": "million.py --methods",

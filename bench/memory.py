@@ -7,14 +7,17 @@
     python bench/memory.py --disk            10⁶, 3·10⁶ and 10⁷ x 20 points to labels, in memory and
                                              on disk in two sevenths of that
     python bench/memory.py --edges           a text file of 1.5·10⁸ edges converted and cut in 3 GB
+    python bench/memory.py --group           1 M x 64 points in cgroups of 1.5, 1 and 0.3 GB, nobody
+                                             names a memory; for whoever may make cgroups
 
-Limits are enforced (RLIMIT_DATA): a run that takes more ends.
+Limits are enforced (RLIMIT_DATA, of cgroups by the kernel): a run that takes more ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,13 @@ LIMITED = """
 import resource, sys
 limit = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+from mustlink_io.commands.cli import main
+main()
+"""
+ENTERING = """
+import sys
+with open(sys.argv.pop(1), "w") as procs:
+    procs.write("0")
 from mustlink_io.commands.cli import main
 main()
 """
@@ -186,11 +196,48 @@ def edges(args: argparse.Namespace) -> None:
     record("on_disk_edges", {**told, **figures})
 
 
+def grouped(words: list[Any], limit: int) -> Any:
+    """A child in a cgroup of its own below this process's, which may take `limit` bytes."""
+    from mustlink.core.resources import cgroups
+
+    version, parent = next(cgroups("memory"))
+    folder = parent / f"mustlink-bench-{os.getpid()}"
+    folder.mkdir()
+    try:
+        name = {1: "memory.limit_in_bytes", 2: "memory.max"}[version]
+        (folder / name).write_text(str(limit))
+        return child(["-c", ENTERING, folder / "cgroup.procs", *words, "--json"])
+    finally:
+        folder.rmdir()
+
+
+def group(args: argparse.Namespace) -> None:
+    """Points to labels in cgroups, where nobody names a memory."""
+    points, target = data.sheets(args.out, args.n, 64), args.out / "grouped.h5"
+    line = ["cluster", points, "-k", data.SHEETS, "-m", "ncut", "-o", target, "--fresh"]
+    figures: dict[str, Any] = {}
+    for limit in args.limits:
+        target.unlink(missing_ok=True)
+        done = grouped(line, limit)
+        one: dict[str, Any] = {"code": done.code, "seconds": done.seconds}
+        one |= {"cpu_seconds": done.cpu_seconds, "peak_gb": done.peak_bytes / 1e9}
+        if done.code == 0:
+            told = command("score", target, "--truth", f"{points}:/labels")["truth"]
+            told |= {"method": json.loads(done.stdout)["method"]}
+            one |= {"ari": told["ari"], "method": told["method"]}
+        else:
+            one["refused"] = done.stderr.strip()
+        figures[f"{limit / 1e9:g} GB"] = one
+        say(f"{limit / 1e9:g} GB: {one}")
+    record("memory_group", figures)
+
+
 def main() -> None:
-    flags = {"budget": False, "plans": False, "disk": False, "edges": False}
+    flags = {"budget": False, "plans": False, "disk": False, "edges": False, "group": False}
     sizes = [1_000_000, 3_000_000, 10_000_000]
-    args = options(__doc__, n=10**6, m=150_000_000, plan=[0], sizes=sizes, **flags)
-    parts = {"budget": budget, "plans": plans, "disk": disk, "edges": edges}
+    limits = [1_500_000_000, 1_000_000_000, 300_000_000]
+    args = options(__doc__, n=10**6, m=150_000_000, plan=[0], sizes=sizes, limits=limits, **flags)
+    parts = {"budget": budget, "plans": plans, "disk": disk, "edges": edges, "group": group}
     if args.plan != [0]:
         planned(args)
     for name, part in parts.items():

@@ -199,6 +199,7 @@ def test_where_the_system_has_no_more_one_line_says_so(many_classes):
     out = many_classes.with_name("limited.h5")
     line = ["cluster", many_classes, "-m", "ncut", "--quiet"]
     assert shell(*line, "-k", 100, "-o", many_classes.with_name("first.h5")).returncode == 0
+    line += ["--memory", "none"]  # by itself it would go to disk, or be refused
     done = shell(*line, "-k", 1500, "-o", out, limit=650 * 10**6)  # kernels are compiled by now
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

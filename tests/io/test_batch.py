@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 import mustlink
 from mustlink.context.fit_plan import Plan, PlannedStage
+from mustlink.core.resources import Allowed
 from mustlink.errors import InputError
 from mustlink_io.batch import children
 from mustlink_io.batch import run as batch_run
@@ -302,7 +304,7 @@ def test_jobs_start_while_they_fit():
 
 
 def plans(monkeypatch, peaks):
-    def estimate(job, *, speed):
+    def estimate(job, *, speed, here=None):
         peak = peaks.get(Path(job.output).stem, 10**9)
         return planned(peak, peak)
 
@@ -368,8 +370,29 @@ def test_a_share_is_the_plan_and_a_fifth_within_what_was_planned_for(folder, mon
     assert share(2 * 10**9) >= plan.least, "with less the job would refuse"
 
 
+def test_what_there_is_is_shared_by_jobs_that_name_no_memory(folder, monkeypatch):
+    (job,) = ready(ONE + "k = 2")
+    here = Allowed(8 * 10**9, "left by a test")
+    plan = planned(5 * 10**9, 3 * 10**9)
+    monkeypatch.setattr(batch_run, "plan_job", lambda *_, **__: plan)
+    found = batch_run.admission(job, here.limit, 1.0, here)
+    assert (found.share, found.named) == (6 * 10**9, False)  # as without a limit
+    plan = replace(plan, memory=here.limit)
+    assert batch_run.admission(job, here.limit, 1.0, here).named
+    (own,) = ready(ONE + 'k = 2\nmemory = "7GB"')
+    assert batch_run.admission(own, here.limit, 1.0, here).named
+
+    def refuse(*_, **__):
+        raise InputError("memory: too little")
+
+    monkeypatch.setattr(batch_run, "plan_job", refuse)
+    alone = batch_run.admission(job, here.limit, 1.0, here)
+    assert (alone.share, alone.named, alone.refused) == (here.limit, False, None)
+    assert batch_run.admission(own, here.limit, 1.0, here).refused
+
+
 def test_the_least_that_works_is_told_by_the_plan(fake, run, monkeypatch):
-    def estimate(job, *, speed):
+    def estimate(job, *, speed, here=None):
         if job.params["random_state"] == 1:
             raise InputError("--memory: 1.0 GB given; the least that works is 1.7 GB")
         raise ZeroDivisionError("a hostile file")

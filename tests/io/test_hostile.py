@@ -172,10 +172,10 @@ def test_a_bomb_in_a_chunk_takes_no_memory_here(tmp_path):
 
 def test_room_is_what_a_limit_leaves():
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    free = size_checks.room()
+    free = size_checks.most_memory()
     resource.setrlimit(resource.RLIMIT_AS, (2**43, hard))
     try:
-        assert size_checks.room() == min(free, 2**43)
+        assert size_checks.most_memory() == min(free, 2**43)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     size_checks.check_fits(10, "x")

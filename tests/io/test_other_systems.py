@@ -64,8 +64,10 @@ block[10:20] = np.ones((10, 3), np.float32)
 assert np.asarray(block[0:30]).sum() == 30
 assert process_memory.resident_bytes() > 10**7
 assert process_memory.peak_bytes() > (10**7 if platform == "win32" else 10**4)  # macOS: in bytes
-assert process_memory.cores() >= 1
-assert process_memory.room() > 10**8
+from mustlink.core import resources
+assert resources.cores() >= 1
+assert resources.most_memory() > 10**8
+assert resources.automatic_memory().limit > 10**8
 from mustlink_io.commands import cli
 assert cli.run(["cluster", "x.npy", "-k", "2", "-m", "ncut", "-o", "out.h5"]) == 0
 assert cli.run(["info", "out.h5"]) == 0

@@ -37,7 +37,8 @@ from mustlink.core.check import as_integer, as_random_state, check_n_clusters
 from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.process_memory import parse_size, size_text
+from mustlink.core.process_memory import size_text
+from mustlink.core.resources import AUTO, automatic_memory, named_memory
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.forms import unwrapped
@@ -58,7 +59,7 @@ def suggest(
     *,
     n_clusters: int | None = None,
     graph: Any = None,
-    memory: int | str | None = None,
+    memory: int | str | None = AUTO,
     feature_names: Sequence[str] | None = None,
     random_state: Any = None,
     observer: Observer | Recorder | None = None,
@@ -70,8 +71,8 @@ def suggest(
     numbers with -1 for unknown or names of classes, `constraints` as of the clusterers. Without
     `n_clusters` K is the number of classes among the labels, else counted as clusterers do with
     n_clusters="auto". `memory`, as "2GB", goes into the parameters and is compared with the need of
-    the method. `feature_names` (d,) of the columns are for reasons, by default those of a data
-    frame.
+    the method; "auto", the default of the estimators as well, is what there is. `feature_names`
+    (d,) of the columns are for reasons, by default those of a data frame.
 
     Of more than some thousand points a sample is taken: the same `random_state` (None: 0) gives the
     same suggestion. Labels are held out of fits to a sample, see `baseline`; there is no fit to all
@@ -80,7 +81,8 @@ def suggest(
     """
     recorder = recorded(observer)
     rng = as_random_state(0 if random_state is None else random_state)
-    given = None if memory is None else parse_size(memory)
+    named = named_memory(memory)
+    allowed = automatic_memory() if named is None else named
     changes: tuple[str, ...] = ()
     X = unwrapped(X)
     is_graph = isinstance(X, Graph) or is_square(X)
@@ -104,20 +106,20 @@ def suggest(
                 steps = replace(seen.preparation, impute="mean")
                 seen = replace(seen, preparation=steps)
                 changes = ("cells without a value are filled with means", *changes)
-    seen = replace(seen, memory=given)
+    given = allowed.limit
+    seen = replace(seen, memory=None if named is None else given)
     rule, parameters = applied(seen)
     if seen.kind != "points":
         parameters = {**parameters, "affinity": "precomputed"}
     elif seen.metric != "euclidean":
         parameters = {**parameters, "metric": seen.metric}
-    if memory is not None:
+    if named is not None:
         parameters = {**parameters, "memory": memory}
     peak, least = _needed_bytes(seen, rule.method, parameters)
     short: tuple[str, ...] = ()
     if given is not None and least > given:
         short = (
-            f"memory: {size_text(given)} given, but the method needs at least "
-            f"{size_text(least, up=True)}",
+            f"memory: {allowed.words}, but the method needs at least {size_text(least, up=True)}",
         )
     reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []

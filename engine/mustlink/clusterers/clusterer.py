@@ -128,8 +128,10 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """
         self._used_seed = seed = self._seed()
         cost = self.cost(classes)
-        if DISK in self.homes:
-            on_disk = partial(self._cost_on_disk, others, classes)
+        on_disk = partial(self._cost_on_disk, others, classes) if DISK in self.homes else None
+        more: Any = {"others": others["graphs"], "beside": beside, "classes": classes}
+        self._allow(X, cost, on_disk, **more)
+        if on_disk is not None:
             X = graph_where_short(self, X, recorder, cost, on_disk, seed)
         if isinstance(X, DiskGraph) and self._stays_on_disk(X):
             self._check_home(DISK, others)

@@ -267,6 +267,10 @@ class ConstrainedSpectral(InformedClusterer):
             last = self._choice, before(self).report_.n_clusters
         self._run(work, known, self._used_seed, last)
 
+    def _rivals(self, classes: int | None) -> tuple[Cost, ...]:
+        """The full problem, which is tried where labels are held out of a smooth one in vain."""
+        return (full_problem(self._k_or(classes)),) if classes and self.subspace == "auto" else ()
+
     def _columns(self, k: int) -> int:
         return USUAL * k if isinstance(self.subspace, str) else int(self.subspace)
 

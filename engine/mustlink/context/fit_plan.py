@@ -33,6 +33,7 @@ from mustlink.context.rates import (
     step_work,
 )
 from mustlink.core.process_memory import PROGRAM, size_text
+from mustlink.core.resources import Allowed
 
 HELD_OUT = "labels held out"  # a stage
 STEPS = "how many steps the solver takes, ten times as many or not, is known when the graph is seen"
@@ -73,7 +74,8 @@ class Plan:
     """The stages of a fit, what is changed to fit `memory`, and the least memory that works.
 
     `promise` is what the seconds are, "at least" for one, where the
-    data are of a kind whose rate is not known, and `why`. `on_disk`: the data are a graph
+    data are of a kind whose rate is not known, and `why`. `here` is what memory="auto" found, by
+    which `memory` was named where that is less than a fit may need. `on_disk`: the data are a graph
     that is left in its file, `lazy`: points of which blocks are read when needed.
     """
 
@@ -86,6 +88,12 @@ class Plan:
     why: tuple[str, ...] = ()
     on_disk: bool = False
     lazy: bool = False
+    here: Allowed = Allowed()  # noqa: RUF009  it is frozen
+
+    @property
+    def allowed(self) -> Allowed:
+        """The memory with its source."""
+        return replace(self.here, limit=self.memory)
 
     @property
     def peak_bytes(self) -> int:
@@ -123,6 +131,8 @@ class Plan:
             "seconds_are": self.promise,
             "why": list(self.why),
             "memory": self.memory,
+            "memory_here": self.here.limit,
+            "memory_source": self.here.source,
             "least_memory": self.least,
             "changes": list(self.changes),
         }

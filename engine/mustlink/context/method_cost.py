@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC, knn_plan, stored_knn_plan
 from mustlink.context.rates import SPREAD_DENSE_BELOW, duration, spreading_seconds, width_of
@@ -25,6 +25,7 @@ ELIMINATED = 4_000  # nodes up to which equations may be solved by exact elimina
 MOST_COUNTED = 20  # clusters: n_clusters="auto" counts up to so many in graphs of points
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
+COUNTED = 160  # bytes a row: equal rows are counted where there is ample room for it
 _EQUAL = 0.5  # share of rows that differ, below which weights are far apart
 
 
@@ -488,6 +489,24 @@ class FitInput:
             late = ("multigrid set-up", "solving", "answers") if hard else ("answers",)
             least = max(least, cost.least_memory(most), *(stages[name] for name in late))
         return least + self.beside + (0 if self.in_file else self.points)
+
+    def unlimited(self, cost: Cost | None = None, *rivals: Cost, at_most: bool) -> int:
+        """Bytes of the process where no memory is named, at most or as a rule.
+
+        Without a `cost` a graph is made and nothing else; `rivals` may be tried beside it.
+        """
+        held = self.points + self.beside
+        symmetric = MOST_SYMMETRIC if at_most else SYMMETRIC
+        size = Size(self.n, int(symmetric * self.n * self.k) + self.nnz)
+        peaks = [size.checking]
+        if self.d:
+            peaks = [held + knn_plan(self.n, self.d, self.k, None, by_rows=False).peak_bytes]
+        for one in () if cost is None else (cost, *rivals) if at_most else (cost,):
+            how: dict[str, Any] = {"rows": max(self.rows, self.n), "hard": self.is_hard(one)}
+            peaks += [held + peak for peak in one.stages(size, single=False, **how).values()]
+            if at_most:
+                peaks.append(held + one.peak(size, single=False) + RESERVE)
+        return max(peaks)
 
     def on_disk(self, cost: DiskCost) -> int:
         """The least memory with graph and vectors on disk, where equal rows are nodes apart."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from mustlink.core.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.core.process_memory import Budget, peak_bytes
+from mustlink.core.resources import Allowed
 from mustlink.errors import DoubtfulResultWarning, MustlinkError, OutOfMemoryError
 
 _NO_THREAD = "can't start new thread"  # for want of memory for its stack
@@ -97,13 +98,20 @@ class Recorder:
         finally:
             self.deadline = before
 
-    def keep_within(self, limit: int | None, held: int = 0) -> None:
+    def keep_within(self, limit: int | None, held: int = 0, *, enforced: bool = True) -> None:
         """Stop with OutOfMemoryError where the process takes more than `limit` bytes from now on.
 
-        `held` are those of the points. The limit of a fit is that of all its steps.
+        `held` are those of the points. The limit of a fit is that of all its steps. One that is not
+        `enforced` is no error.
         """
         if limit is not None and self.budget.limit is None:
-            self.budget = Budget(limit, held)
+            self.budget = Budget(limit, held, enforced=enforced)
+
+    def keep_to(self, allowed: Allowed, held: int = 0) -> None:
+        """The same for what a fit is allowed; a note says whose limit it is, if nobody named it."""
+        self.keep_within(allowed.limit, held, enforced=allowed.enforced)
+        if allowed.limit is not None and allowed.source:
+            self.note(f"memory: kept to {allowed.words}")
 
     @contextmanager
     def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:

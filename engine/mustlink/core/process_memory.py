@@ -1,4 +1,4 @@
-"""Memory and cores of this process, and the memory budget of a fit while it runs.
+"""Memory of this process, and the memory budget of a fit while it runs.
 
 Operating systems differ here and in `space.scratch_file`, in the engine nowhere else: without /proc
 the figures are psutil's.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
-import os
 import re
 import sys
 from numbers import Real
@@ -37,7 +36,7 @@ def peak_bytes() -> int:
 
     The high-water mark is never reset, so that it agrees with what the system reports at exit.
     """
-    found = _status("VmHWM")
+    found = status_bytes("VmHWM")
     if found is not None:
         return found
     if resource is not None:
@@ -53,36 +52,10 @@ def peak_of(usage: Any) -> int:
 
 def resident_bytes() -> int:
     """Resident size of this process now; if it is unknown, its high-water mark."""
-    found = _status("VmRSS")
+    found = status_bytes("VmRSS")
     if found is None and not _PROC.exists():
         found = getattr(_of_psutil(), "rss", None)
     return peak_bytes() if found is None else found
-
-
-def room() -> int:
-    """Bytes that this process may ever take: the machine's memory, its limits, its group's."""
-    try:
-        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        import psutil
-
-        most = int(psutil.virtual_memory().total)
-    if resource is not None:
-        for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            soft = resource.getrlimit(which)[0]
-            most = most if soft == resource.RLIM_INFINITY else min(most, soft)
-    try:
-        found = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        found = ""
-    return min(most, int(found)) if found.isdigit() else most
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def left_by_system() -> int | None:
@@ -93,7 +66,7 @@ def left_by_system() -> int | None:
     if resource is None:
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    claimed = _status("VmData")
+    claimed = status_bytes("VmData")
     return None if limit == resource.RLIM_INFINITY or claimed is None else limit - claimed
 
 
@@ -116,8 +89,8 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
-def _status(name: str) -> int | None:
-    """Bytes of one entry of /proc/self/status."""
+def status_bytes(name: str) -> int | None:
+    """Bytes of one entry of /proc/self/status, such as VmSize; None where there is no such file."""
     try:
         found = re.search(rf"{name}:\s+(\d+) kB", (_PROC / "self" / "status").read_text())
     except OSError:
@@ -167,11 +140,11 @@ class Budget:
     """The most that the process may take while a fit runs, in bytes; None sets no limit.
 
     `held` are the bytes of the points. Other memory of the process when the fit begins, beside the
-    program, does not count.
+    program, does not count. A limit that is not `enforced` is planned with, and no error.
     """
 
-    def __init__(self, limit: int | None, held: int = 0) -> None:
-        self.limit = limit
+    def __init__(self, limit: int | None, held: int = 0, *, enforced: bool = True) -> None:
+        self.limit, self._enforced = limit, enforced
         # Less than the program is refused by what a method states, which names the least.
         self._most = max(limit or 0, PROGRAM)
         self._others = max(0, resident_bytes() - held - PROGRAM)
@@ -195,7 +168,7 @@ class Budget:
 
     def check(self, stage: str) -> None:
         """Raise OutOfMemoryError where more than the limit was taken."""
-        if self.limit is None:
+        if self.limit is None or not self._enforced:
             return
         taken = self.taken()
         if taken > self._most:
@@ -203,7 +176,7 @@ class Budget:
 
     def ask(self, n_bytes: float, what: str) -> None:
         """Raise OutOfMemoryError unless so much more may be taken now."""
-        if self.limit is None:
+        if self.limit is None or not self._enforced:
             return
         wanted = resident_bytes() - self._others + n_bytes
         if wanted > self._most:

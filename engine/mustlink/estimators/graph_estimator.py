@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mustlink.context.method_cost import Cost, DiskCost, FitInput, Size, eigenvectors, home_for
+from mustlink.context.method_cost import (
+    COUNTED,
+    Cost,
+    DiskCost,
+    FitInput,
+    Size,
+    eigenvectors,
+    home_for,
+)
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.context.workspace import Workspace
 from mustlink.core import io_entry_points
@@ -27,7 +35,8 @@ from mustlink.core.check import (
     check_choice,
 )
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import parse_size, size_text
+from mustlink.core.process_memory import size_text
+from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
 from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
@@ -60,7 +69,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     for every row, `graph_` the nodes. `memory` is the
     most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
     vectors held in single precision where doubles do not fit, and InputError names the least that
-    works. None sets no limit.
+    works. "auto" does so only where a fit could need more than there is: MUSTLINK_MEMORY, else the
+    least that is left by cgroups, Slurm, LSF and limits of the process, and four fifths of what the
+    machine has available; a note says which. None sets no limit.
 
     `graph_weights` (V,) >= 0 are those of X and of the other `graphs` of `fit`, each divided by its
     volume first (`graph.several`); "equal"; or "auto", which weighs a graph by how well it ranks
@@ -81,12 +92,14 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     weights: str = "local"
     random_state: Any = None
     n_jobs: int | None = None
-    memory: int | str | None = None
+    memory: int | str | None = AUTO
     time_limit: float | str | None = None
     graph_weights: Any = "auto"
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
+
+    _allowed = None  # type: Allowed | None  # what memory="auto" is in a fit; no parameter
 
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -142,9 +155,62 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             yield
 
     @property
+    def _allowance(self) -> Allowed:
+        """The most that the process may take; of "auto" as the fit decided, else no limit."""
+        return named_memory(self.memory) or self._allowed or Allowed()
+
+    @property
     def _budget(self) -> int | None:
         """The most that the process may take, in bytes."""
-        return None if self.memory is None else parse_size(self.memory)
+        return self._allowance.limit
+
+    def allow(self, allowed: Allowed | None) -> Self:
+        """Say what memory="auto" is for all fits, as a plan decided; no parameter. None ends it."""
+        self._allowed = allowed
+        return self
+
+    def _allow(
+        self,
+        X: Any,
+        cost: Cost,
+        on_disk: Callable[[int, int], DiskCost] | None = None,
+        *,
+        others: Any = None,
+        beside: int = 0,
+        classes: int | None = None,
+    ) -> None:
+        """Decide once a fit what memory="auto" is; InputError where a fit runs in no home.
+
+        `on_disk` is the cost there, which raises InputError where a fit does not run; `others` are
+        graphs beside X, `beside` bytes, `classes` those of labels.
+        """
+        if self._allowed is not None or named_memory(self.memory) is not None:
+            return
+        found = _input_of(X, others, self.affinity, self.n_neighbors)
+        if found is None:
+            return
+        given, held, copies = found
+        given, held = replace(given, beside=given.beside + beside), held + beside
+        cost = cost if given.d else cost.of_given()
+
+        def least(limit: int) -> int:
+            stored = None
+            if on_disk is not None:
+                with suppress(InputError):  # which the fit raises where it must run there
+                    stored = on_disk(given.n, given.nnz or given.n * given.k)
+            home = home_for(limit, cost, given, stored)
+            if home.name is None and given.d and COUNTED * given.n <= limit:
+                home = home_for(limit, cost, replace(given, n=count_distinct(X)), stored)
+            return home.least
+
+        costs = (cost, *self._rivals(classes))
+        self._allowed = allowed_memory(
+            AUTO, lambda at_most: copies + given.unlimited(*costs, at_most=at_most), least, held
+        )
+
+    def _rivals(self, classes: int | None) -> tuple[Cost, ...]:
+        """What else a fit may try where memory allows it, with labels of `classes`."""
+        return ()
 
     def _depends(self) -> dict[str, Any]:
         """The parameters that a result depends on beside the graph, the seed and the memory."""
@@ -244,7 +310,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
         held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
-        recorder.keep_within(self._budget, held)
+        self._allow(views if isinstance(views, Views) else X, cost or self.cost(), beside=beside)
+        recorder.keep_to(self._allowance, held)
         if isinstance(X, Graph):
             graph = X
         else:
@@ -298,6 +365,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if points.shape[0] != graph.n_rows:
             raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
         weights = as_sample_weight(sample_weight, graph.n_rows)
+        self._allow(graph, cost, beside=points.nbytes + beside)
         graph = self._complete(graph, views, weights, seed, recorder)
         return points, self._view(graph, recorder, points.nbytes + beside, weights, cost)
 
@@ -371,7 +439,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         for note in range_notes(graph.info):
             recorder.note(note)
         budget, single = self._budget, False
-        recorder.keep_within(budget, held)
+        recorder.keep_to(self._allowance, held)
         if budget is not None:
             cost, W, room = cost or self.cost(), graph.affinity, budget - held
             single = cost.wants_single(Size(graph.n_nodes, W.nnz), room)
@@ -438,13 +506,61 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     ) -> DiskWork:
         """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
         budget, keeper = self._budget, self._keeper
-        recorder.keep_within(budget)
+        recorder.keep_to(self._allowance)
         if budget is not None:
             cost.check(budget)
             limit = size_text(budget)
             recorder.note(f"memory: graph and vectors stay on disk to stay within {limit}")
         folder = None if keeper is None else keeper.scratch
         return DiskWork(graph, columns, recorder, folder, keeper)
+
+
+_DOUBLES, _COPIES = 4, 12  # bytes more of a double, and while neighbours of such points are found
+
+
+def _input_of(
+    X: Any, others: Any, affinity: str, n_neighbors: Any
+) -> tuple[FitInput, int, int] | None:
+    """What a fit is given, X and other graphs, its bytes in memory, and those of copies.
+
+    None where X has no size. Errors in what is given are those of the fit.
+    """
+    if isinstance(X, Views):
+        X, others = X.first, X.others
+    found = [X, *(others if isinstance(others, list | tuple) else ())]
+    first, *more = [one for one in found if one is not None] or [None]
+    nnz, in_memory = 0, 0
+    for one in more:
+        weights, n_bytes = _weights_of(one)
+        nnz, in_memory = nnz + weights, in_memory + n_bytes
+    if isinstance(first, Graph | DiskGraph) or affinity != "knn":
+        weights, n_bytes = _weights_of(first)
+        n = int(getattr(first, "n_nodes", 0) or (getattr(first, "shape", None) or (0,))[0])
+        weights = n * n if affinity == "rbf" and not isinstance(first, Graph) else weights
+        return (FitInput(n, nnz + weights), in_memory + n_bytes, 0) if n else None
+    shape = tuple(getattr(first, "shape", ()))
+    if len(shape) != 2 or not all(shape) or sp.issparse(first) or not isinstance(n_neighbors, int):
+        return None
+    n, d = (int(size) for size in shape)
+    in_file = is_rows(first)
+    single = in_file or getattr(first, "dtype", None) == np.float32
+    numbers = 0 if single else n * d
+    k = max(1, min(n_neighbors, n - 1))
+    given = FitInput(n, nnz, d, k, n, in_file, beside=_DOUBLES * numbers)
+    in_memory += 0 if in_file else int(getattr(first, "nbytes", 8 * n * d))
+    return given, in_memory, _COPIES * numbers
+
+
+def _weights_of(one: Any) -> tuple[int, int]:
+    """Stored weights of a graph or a matrix, and its bytes in memory."""
+    if isinstance(one, DiskGraph):
+        return one.n_entries, 0
+    matrix: Any = one.affinity if isinstance(one, Graph) else one
+    stored = getattr(matrix, "nnz", None)
+    if stored is not None:
+        return int(stored), 12 * int(stored)
+    weights = int(np.prod(getattr(matrix, "shape", ()) or (0,)))
+    return weights, int(getattr(matrix, "nbytes", 0))
 
 
 class GraphTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

@@ -22,15 +22,19 @@ from typing import Any
 import numba as nb
 
 from mustlink.core.check import check_n_jobs
+from mustlink.core.resources import cores
 
 SMALL = 1 << 22  # multiplications below which one thread is used: about a millisecond
 _BLOCK = 1 << 20  # multiplications of a block at least
 _BLOCKS = 4  # for each thread
 
 
+_cores = cache(cores)
+
+
 def workers() -> int:
-    """Threads that a fit may use."""
-    return int(nb.get_num_threads())
+    """Threads that a fit may use: those that the process is allowed when it first asks."""
+    return min(int(nb.get_num_threads()), _cores())
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     """
     wanted = check_n_jobs(n_jobs)
     before = nb.get_num_threads()
-    nb.set_num_threads(before if wanted is None else min(wanted, before))
+    nb.set_num_threads(workers() if wanted is None else min(wanted, workers()))
     try:
         with _ONE_IN_BLAS:
             yield

@@ -15,12 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import Cost, DiskCost, FitInput, home_for
+from mustlink.context.method_cost import COUNTED, Cost, DiskCost, FitInput, home_for
 from mustlink.context.neighbor_cost import stored_knn_plan
 from mustlink.context.stage_cache import StageCache, Write
 from mustlink.core.check import as_integer, as_points
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.process_memory import give_back
+from mustlink.core.resources import AUTO
 from mustlink.graph.disk_graph import DiskGraph, RowBlock
 from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
@@ -56,7 +57,7 @@ def stored_knn_graph(
     n_jobs: int | None = None,
     observer: Observer | Recorder | None = None,
     recall_sample: int = 500,
-    memory: int | str | None = None,
+    memory: int | str | None = AUTO,
     scratch: Any = None,
     write: Write | None = None,
 ) -> DiskGraph:
@@ -71,10 +72,10 @@ def stored_knn_graph(
     `write(n, blocks, info, rows)` stores the rows and returns the graph: they come in order, in
     blocks with rising columns, and all are to be taken; `rows` (n,) is the node of every point.
     Without it they go to temporary files. `memory` is a budget for the whole process in bytes, or
-    as "2GB", without what `write` takes; `scratch` the folder of temporary files, of which nothing
-    is left. `info` has, beside the entries of `knn_graph`, the `locality`: the share of neighbours
-    that lie within the node's own block of rows, and `cut_short` where a time limit ended the
-    search.
+    as "2GB", without what `write` takes, "auto" what there is, where that may be too
+    little; `scratch` the folder of temporary files, of which nothing is left. `info` has, beside
+    the entries of `knn_graph`, the `locality`: the share of neighbours that lie within the node's
+    own block of rows, and `cut_short` where a time limit ended the search.
     The same `random_state` gives the same graph for any `n_jobs`.
 
     Raises InputError where the budget or the disk do not suffice, or points cannot be read. Cost
@@ -82,11 +83,13 @@ def stored_knn_graph(
     for each neighbour in another block.
     """
     recorder = recorded(observer)
-    spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     with recorder.stage("checking points") as advance:
         rows = prepare(points if is_rows(points) else as_points(points), metric, advance)
     n, d = rows.shape
     k, threads = possible(spec.k, n, recorder), threads_for(spec.n_jobs)
+    usual = stored_knn_plan(n, d, k, None, held=rows.held, threads=threads)
+    spec = spec.within(memory, lambda _: usual.peak_bytes, lambda _: usual.least, rows.held)
     plan = stored_knn_plan(n, d, k, spec.budget, held=rows.held, threads=threads)
     assert plan.layout is not None
     seed, rng = spec.begin(points, recorder, random_state)  # as in knn_graph: the same cells
@@ -241,7 +244,6 @@ def _numbered(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
 
 
 _STAGE = "graph on disk"
-_COUNTED = 160  # bytes a row: equal rows are counted where there is ample room for it
 
 
 def graph_where_short(
@@ -266,13 +268,13 @@ def graph_where_short(
     given = FitInput(n, 0, d, k, n, in_file=is_rows(X))
     if home_for(budget, cost, given).name == "memory":
         return X
-    if _COUNTED * n <= budget:  # equal rows are one node
+    if COUNTED * n <= budget:  # equal rows are one node
         given = replace(given, n=count_distinct(X))
         if home_for(budget, cost, given).name == "memory":
             return X
     on_disk(n, n * k).check(budget)
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
-    recorder.keep_within(budget, 0 if is_rows(X) else getattr(X, "nbytes", 0))
+    recorder.keep_to(estimator._allowance, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     search = {"random_state": seed, "n_jobs": estimator.n_jobs, "memory": budget}
     return kept_rows(X, made_by, StageCache(recorder, estimator._keeper), **search)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.context.neighbor_cost import knn_plan
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.check import (
     as_integer,
@@ -19,7 +21,8 @@ from mustlink.core.check import (
     check_positive,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.process_memory import give_back, parse_size
+from mustlink.core.process_memory import give_back
+from mustlink.core.resources import AUTO, Allowed, allowed_memory
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.structure import component_labels, fold
@@ -63,7 +66,7 @@ def knn_graph(
     n_jobs: int | None = None,
     observer: Observer | Recorder | None = None,
     recall_sample: int = 500,
-    memory: int | str | None = None,
+    memory: int | str | None = AUTO,
     scratch: Any = None,
     keeper: CheckpointStore | None = None,
     duplicates: str = "keep",
@@ -87,8 +90,9 @@ def knn_graph(
     with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory: those
     that do not fit are searched by cells, too, from temporary files in the folder `scratch` or
     where temporary files go; `stored_knn_graph` leaves the graph on disk as well. Weights are then
-    in single precision; `info` and a note say so. A `keeper` keeps the neighbours for a later run,
-    and names a folder for those files.
+    in single precision; `info` and a note say so. "auto" does so only where the search could need
+    more than there is, see `GraphEstimator`; None sets no limit. A `keeper` keeps the
+    neighbours for a later run, and names a folder for those files.
 
     With `search` "descent" they are found by NN-descent (Dong et al. 2011) where not all pairs are
     compared: of easy data as much in about the same time, of broad clusters .67 to .78, and its
@@ -112,10 +116,11 @@ def knn_graph(
     """
     recorder = recorded(observer)
     shelf = StageCache(recorder, keeper)
-    spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     check_choice(duplicates, ("keep", "merge"), "duplicates")
     descends = _descends(search, memory, executor)
-    X, unit = _points(points, metric, memory is not None or executor is not None, recorder)
+    spec = spec.of_search(points, None if descends else memory)
+    X, unit = _points(points, metric, spec.budget is not None or executor is not None, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
         X, unit = _distinct(points, X, unit, equal, metric)
@@ -194,7 +199,12 @@ class GraphSpec:
     weights: str
     sigma: float | None
     n_jobs: int | None
-    budget: int | None
+    allowed: Allowed = Allowed()  # noqa: RUF009  it is frozen
+
+    @property
+    def budget(self) -> int | None:
+        """The most that the process may take, in bytes."""
+        return self.allowed.limit
 
     @classmethod
     def checked(
@@ -204,7 +214,6 @@ class GraphSpec:
         weights: str,
         sigma: float | None,
         n_jobs: int | None,
-        memory: int | str | None,
     ) -> GraphSpec:
         """Options as a caller gives them, checked; raises InputError."""
         check_choice(metric, ("euclidean", "cosine"), "metric")
@@ -215,14 +224,40 @@ class GraphSpec:
             weights,
             None if sigma is None else check_positive(sigma, "sigma"),
             check_n_jobs(n_jobs),
-            None if memory is None else parse_size(memory),
+        )
+
+    def within(
+        self,
+        memory: int | str | None,
+        unlimited: Callable[[bool], int],
+        least: Callable[[int], int],
+        held: int,
+    ) -> GraphSpec:
+        """The same in so much memory, see `allowed_memory`; raises InputError."""
+        return replace(self, allowed=allowed_memory(memory, unlimited, least, held))
+
+    def of_search(self, points: Any, memory: int | str | None) -> GraphSpec:
+        """The same for a search that may run in memory or on disk; raises InputError."""
+        shape = tuple(getattr(points, "shape", ()))
+        if len(shape) != 2 or not all(shape):  # lists, or an error that is found later
+            return self.within(None if memory == AUTO else memory, lambda _: 0, lambda _: 0, 0)
+        n, d = (int(size) for size in shape)
+        held = 0 if is_rows(points) else int(getattr(points, "nbytes", 8 * n * d))
+        single = getattr(points, "dtype", None) == np.float32 and self.metric == "euclidean"
+        how: Any = {"held": held, "by_rows": not held, "itemsize": 4 if single else 8}
+
+        def unlimited(_: bool) -> int:
+            return knn_plan(n, d, self.k, None, **how).peak_bytes
+
+        return self.within(
+            memory, unlimited, lambda _: knn_plan(n, d, self.k, None, **how).least, held
         )
 
     def begin(
         self, points: Any, recorder: Recorder, random_state: Any
     ) -> tuple[int, np.random.Generator]:
         """Hold the process to the budget; the seed of the search, and a generator for the rest."""
-        recorder.keep_within(self.budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
+        recorder.keep_to(self.allowed, 0 if is_rows(points) else getattr(points, "nbytes", 0))
         rng = as_random_state(random_state)
         return int(rng.integers(2**31 - 1)), rng
 
@@ -292,7 +327,7 @@ def _distinct(
 def _descends(search: str, memory: int | str | None, executor: Executor | None) -> bool:
     """Whether the search is NN-descent; raises InputError."""
     check_choice(search, ("auto", "descent"), "search")
-    if search == "descent" and memory is not None:
+    if search == "descent" and memory not in (None, AUTO):
         raise InputError("search: 'descent' keeps to no memory; leave memory or search out")
     if search == "descent" and executor is not None:
         raise InputError("search: 'descent' runs in one process; leave executor or search out")

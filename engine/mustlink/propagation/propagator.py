@@ -163,12 +163,14 @@ class Propagator(ClassifierMixin, GraphEstimator):
             labels, names = class_labels(y)
             cost = self._cost(classes := np.unique(labels[labels >= 0]).size, prior)
             others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
+
+            def on_disk(n: int, nnz: int) -> DiskCost:
+                self._check_home(DISK, others)
+                return DiskCost.of_labels(n, nnz, classes)
+
+            beside = bytes_of(prior, belief)
+            self._allow(X if graph is None else graph, cost, on_disk, others=graphs, beside=beside)
             if DISK in self.homes and graph is None:
-
-                def on_disk(n: int, nnz: int) -> DiskCost:
-                    self._check_home(DISK, others)
-                    return DiskCost.of_labels(n, nnz, classes)
-
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
             if isinstance(X, DiskGraph) and self._stays_on_disk(X, cost):
                 self._check_home(DISK, others)
@@ -178,7 +180,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 informed: Any = lambda one: Constraints.from_labels(on_both_sides(labels, one))  # noqa: E731
                 X = several(X, graphs, informed)
                 how: Any = {"sample_weight": sample_weight, "cost": cost}
-                how |= {"needs_points": self._needs_points, "beside": bytes_of(prior, belief)}
+                how |= {"needs_points": self._needs_points, "beside": beside}
                 points, work = self._points_and_view(X, graph, recorder, seed, **how)
                 self._used_seed, self._row_weights = seed, work.row_weights
                 self._fit_in_memory(work, points, labels, seed, prior, belief)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from mustlink.core.process_memory import parse_size
+from mustlink.core.resources import named_memory
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.hdf5 import store
@@ -144,7 +144,7 @@ def load(where: Where) -> JobsFile:
         raise _first(where, raw, error) from error
     with where.about(None, "batch"):
         if found.batch.memory is not None:
-            parse_size(found.batch.memory)
+            named_memory(found.batch.memory)
     return found
 
 

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from mustlink.context.fit_plan import Plan
 from mustlink.context.rates import measured_speed
-from mustlink.core.process_memory import cores, size_text
+from mustlink.core.process_memory import size_text
+from mustlink.core.resources import AUTO, Allowed, cores, named_memory
 from mustlink.errors import InputError
 from mustlink_io import system
 from mustlink_io.batch import children
@@ -31,44 +32,61 @@ _POLL = 0.05  # seconds
 
 @dataclass(frozen=True)
 class Admission:
-    """The plan of a job, the memory it is admitted with, or why it is not."""
+    """The plan of a job, the memory it is admitted with, or why it is not.
+
+    `named` is whether the job is to keep to its share.
+    """
 
     plan: Plan | None = None
     share: int | None = None
     refused: str | None = None
+    named: bool = True
 
 
-def admission(ready: Ready, budget: int | None, speed: float) -> Admission:
+def admission(
+    ready: Ready, budget: int | None, speed: float, here: Allowed | None = None
+) -> Admission:
     """Plan a job for the memory it may have: its own, within the budget of the batch.
 
-    Its share is what the plan takes and a fifth more, at most what it was planned for.
+    Its share is what the plan takes and a fifth more, at most what it was planned for. The budget
+    of a batch may be what there is `here`: a job that names no memory is then planned without
+    where that is enough, and runs alone, to say itself what is wrong, where there is no plan.
     """
-    most = min((size for size in (ready.job.memory, budget) if size is not None), default=None)
+    own = named_memory(ready.job.memory)
+    sizes = (None if own is None else own.limit, budget)
+    most = min((size for size in sizes if size is not None), default=None)
+    automatic = here is not None and bool(here.source) and own is None
     try:
-        plan = plan_job(replace(ready.job, memory=most), speed=speed)
+        wanted = AUTO if automatic else most
+        plan = plan_job(replace(ready.job, memory=wanted), speed=speed, here=here)
     except InputError as error:
-        return Admission(refused=str(error))
+        return Admission(share=most, named=False) if automatic else Admission(refused=str(error))
     except Exception as error:  # a hostile file must not stop the other jobs
         return Admission(refused=f"plan: {type(error).__name__}: {error}")
     if most is None:
         return Admission(plan)
-    if plan.least > most:
+    if plan.least > most and not automatic:
         words = (
             f"memory: needs at least {size_text(plan.least, up=True)} by its plan, but at "
             f"most {size_text(most)} are allowed; raise --memory or the job's own memory"
         )
         return Admission(plan, refused=words)
     enough = max(int(plan.most_bytes * MARGIN), plan.least)  # with less the job would refuse
-    return Admission(plan, min(-(-enough // _GRAIN) * _GRAIN, most))
+    share = min(-(-enough // _GRAIN) * _GRAIN, most)
+    return Admission(plan, share, named=not automatic or plan.memory is not None)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the jobs of a batch share: memory in bytes (None: no limit), workers, cores."""
+    """What the jobs of a batch share: memory in bytes (None: no limit), workers, cores.
+
+    `here` is whose limit the memory is, where nobody named one.
+    """
 
     memory: int | None = None
     workers: int = 1
     cores: int = field(default_factory=cores)
+    here: Allowed | None = None
 
     def threads(self, ready: Ready) -> int:
         """Threads of a job: its own number, else the cores divided among the workers."""
@@ -91,6 +109,7 @@ class BatchJob:
     before: bool = False
     plan: Plan | None = None
     memory: int | None = None
+    named: bool = True
     future: Future[Ended] | None = None
 
     @property
@@ -158,8 +177,8 @@ class BatchRun:
         speed = measured_speed()
         for job in self.jobs:
             if job.phase == "waiting" and not self._signals:
-                found = admission(job.ready, self._limits.memory, speed)
-                job.plan, job.memory = found.plan, found.share
+                found = admission(job.ready, self._limits.memory, speed, self._limits.here)
+                job.plan, job.memory, job.named = found.plan, found.share, found.named
                 if found.refused is not None:
                     self._end(job, self._new_status(job), planned=True, error=found.refused)
 
@@ -176,8 +195,8 @@ class BatchRun:
     def _start(self, job: BatchJob, lock: int | None, fresh: bool) -> None:
         ready, place = job.ready, self._state.place(job.name)
         limits = {"threads": self._limits.threads(ready)}
-        memory = job.memory or ready.job.memory
-        if memory is not None:
+        memory = (job.memory if job.named else None) or ready.job.memory
+        if isinstance(memory, int):
             limits["memory"] = memory
         words = argument_list(ready.spec, self._where, ready.command, limits, fresh)
         status = self._new_status(job).model_copy(update={"arguments": words, **limits})

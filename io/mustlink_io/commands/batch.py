@@ -28,7 +28,10 @@ _WAIT = 5.0  # seconds for the children of a batch that was killed
 @click.command(short_help="Many jobs from one file, within one memory budget.")
 @click.argument("jobs", metavar="JOBS.toml")
 @click.option(
-    "--memory", callback=memory_size, help="For all jobs together, as 8GB; by their plans."
+    "--memory",
+    callback=memory_size,
+    help="For all jobs together, as 8GB; by their plans. Default auto: what there is here, where "
+    "jobs run side by side; none: no limit.",
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Jobs side by side; default 1.")
 @click.option(
@@ -142,14 +145,19 @@ def batch(
 
 
 def _limits(given: dict[str, Any], settings: Settings) -> Limits:
-    """The command line, then the file, then one worker without a limit."""
-    from mustlink.core.process_memory import parse_size
+    """The command line, then the file, then one worker and what there is.
+
+    A job that runs alone looks itself how much that is.
+    """
+    from mustlink.core.resources import AUTO, Allowed, automatic_memory, named_memory
     from mustlink_io.batch.run import Limits
 
-    memory = given["memory"]
-    if memory is None and settings.memory is not None:
-        memory = parse_size(settings.memory)
-    return Limits(memory, given["workers"] or settings.workers or 1)
+    memory = given["memory"] or settings.memory or AUTO
+    named, workers = named_memory(memory), given["workers"] or settings.workers or 1
+    if named is not None:
+        return Limits(named.limit, workers)
+    here = Allowed() if workers == 1 or given["scheduler"] else automatic_memory()
+    return Limits(here.limit, workers, here=here)
 
 
 @contextlib.contextmanager
@@ -198,7 +206,7 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
         found: dict[str, Any] = {"job": one.spec.name, "command": one.spec.command}
         found |= {**one.spec.values, "method": one.method}
         found |= {"planned_bytes": None, "planned_seconds": None}
-        planned = admission(one, limits.memory, speed)
+        planned = admission(one, limits.memory, speed, limits.here)
         if planned.plan is not None:
             found["planned_bytes"] = planned.plan.most_bytes
             found["planned_seconds"] = planned.plan.seconds

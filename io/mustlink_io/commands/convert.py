@@ -121,7 +121,9 @@ def show_graph(result: Mapping[str, Any]) -> None:
 @click.option(
     "--memory",
     callback=memory_size,
-    help="As 4GB, from 710MB on: edges in text become a graph in .h5, never in memory whole.",
+    default="auto",
+    help="As 4GB, from 710MB on: edges in text become a graph in .h5, never in memory whole. "
+    "Default auto: so where they could need more than there is; none: never.",
 )
 @several(*COLUMN_STEPS, IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
 def convert(
@@ -132,7 +134,7 @@ def convert(
     form: str | None,
     quiet: bool,
     as_json: bool,
-    memory: int | None,
+    memory: int | str,
     **given: Any,
 ) -> None:
     """Convert points, a graph or a result IN to OUT.
@@ -168,7 +170,11 @@ def convert(
             raise click.UsageError("Missing argument 'OUT'.")
         result = job.convert(source, output, form, steps, memory)
     else:
-        unfit = {"--to": form, "--memory": memory, **dict.fromkeys(steps.options(), True)}
+        unfit = {
+            "--to": form,
+            "--memory": None if memory == "auto" else memory,
+            **dict.fromkeys(steps.options(), True),
+        }
         for name in (name for name, value in unfit.items() if value is not None):
             raise click.UsageError(f"{name}: is not for --into; leave it out")
         in_place = given.pop("in_place")

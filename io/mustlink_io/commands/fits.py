@@ -419,6 +419,15 @@ def _peak(result: Mapping[str, Any]) -> str:
     return peak if peak == most else f"{peak}; {most} with what the data may ask for"
 
 
+def _memory(result: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The limit; where nobody named it whose it is, and whether a run would keep to it."""
+    limit, here = result["memory"], result["memory_here"]
+    if not result["memory_source"]:
+        return "memory given", None if limit is None else size(limit)
+    kept = "kept to" if limit is not None else "enough"
+    return "memory here", f"{size(here)}, {result['memory_source']}: {kept}"
+
+
 def show_plan(result: Mapping[str, Any]) -> None:
     """Print the plan of a run."""
     console = stdout_console()
@@ -430,7 +439,6 @@ def show_plan(result: Mapping[str, Any]) -> None:
     what = f"{result['n']:,} points of {result['d']:,} coordinates"
     if not result["d"]:
         what = f"{result['n']:,} nodes, {result['nnz']:,} weights"
-    memory = result["memory"]
     facts(
         console,
         [
@@ -438,7 +446,7 @@ def show_plan(result: Mapping[str, Any]) -> None:
             ("method", result["method"]),
             ("time, peak memory", f"{planned_time(result)}, {_peak(result)}"),
             *(("time", why) for why in result["why"]),
-            ("memory given", None if memory is None else size(memory)),
+            _memory(result),
             ("least that works", _least(result)),
             *(("to fit", change) for change in result["changes"]),
         ],

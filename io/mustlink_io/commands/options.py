@@ -21,11 +21,12 @@ AT_LEAST_1 = click.IntRange(min=1)
 # ------------------------------------------------------------------ what values mean
 
 
-def memory_size(context: click.Context, parameter: click.Parameter, value: Any) -> int | None:
-    """Bytes behind a size such as 4GB."""
-    from mustlink.core.process_memory import parse_size
+def memory_size(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Bytes behind a size such as 4GB, or the word auto or none."""
+    from mustlink.core.resources import named_memory
 
-    return None if value is None else parse_size(value)
+    found = None if value is None else named_memory(value)
+    return value if found is None or found.limit is None else found.limit
 
 
 def _duration(context: click.Context, parameter: click.Parameter, value: Any) -> float | None:
@@ -143,7 +144,12 @@ EDGE_WEIGHTS = click.option(
     help="Of graph edges; default local scaling.",
 )
 MEMORY = click.option(
-    "--memory", callback=memory_size, help="As 4GB: the most that the process may take."
+    "--memory",
+    callback=memory_size,
+    default="auto",
+    help="As 4GB: the most that the process may take. Default auto: what there is here (limits of "
+    "cgroups, Slurm, LSF and the process, 4/5 of the machine's available memory), where a run "
+    "could need more; none: no limit.",
 )
 TIME = click.option(
     "--time",

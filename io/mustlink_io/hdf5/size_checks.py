@@ -16,7 +16,7 @@ from typing import Any
 import h5py
 from h5py import h5t, h5z
 
-from mustlink.core.process_memory import room
+from mustlink.core.resources import most_memory
 from mustlink.errors import InputError
 
 LZF = 32000
@@ -29,7 +29,7 @@ _REPACK = "rewrite it with: h5repack -f GZIP=4 OLD NEW"
 
 def check_fits(n_bytes: int, where: str) -> None:
     """Raise InputError when values that are declared can never be in this process's memory."""
-    most = room()
+    most = most_memory()
     if n_bytes > most:
         raise InputError(
             f"{where}: {n_bytes / 1e9:.3g} GB of values are declared, but there are "

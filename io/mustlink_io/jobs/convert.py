@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.process_memory import PROGRAM, size_text
+from mustlink.core.resources import AUTO, allowed_memory, named_memory
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
@@ -24,6 +25,7 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.work_folder import remove_leftovers
 
 _NODE = 40  # bytes a node: how many edges each has, where its rows begin, which number it is
+_READ = 20  # times the bytes of a text: its edges while they are read and made a graph
 _LINES = 200 * 10**6  # bytes of a block of lines that is read
 
 
@@ -247,11 +249,12 @@ def convert(
     output: str,
     form: str | None,
     steps: Preparation = _NOTHING,
-    memory: int | None = None,
+    memory: int | str | None = AUTO,
 ) -> dict[str, Any]:
     """Write what is in `source` to `output`, in `form` or as its ending says; raises InputError.
 
-    With `memory` edges in a text file become a graph in HDF5 without being in memory together.
+    With `memory` edges in a text file become a graph in HDF5 without being in memory together; with
+    "auto" where these could need more than there is.
 
     `steps` prepare columns of points; without them empty cells become NaN. A result, which holds
     labels and no data, becomes a table of its nodes, or its labels alone, of pixels (h, w).
@@ -263,14 +266,19 @@ def convert(
     with locked(output):
         remove_leftovers(target)
         written = None
-        if memory is not None:
+        named, limit = named_memory(memory), None
+        if named is not None:
+            limit = named.limit
+        elif steps.is_nothing:
+            limit = _short(place, form)
+        if limit is not None:
             if not steps.is_nothing:
                 raise InputError(f"{place}: --memory is for edges, which have no columns")
             if form != "h5":
                 raise InputError(
                     f"--memory: edges go into HDF5, not {form}; leave it out, or write .h5"
                 )
-            n, entries, notes = convert_rows(place, output, memory)
+            n, entries, notes = convert_rows(place, output, limit)
             notes.append(f"{output}: {entries:,} weights, two an edge, in single precision")
             return _outcome(str(place), output, "graph", form, [n, n], notes)
         if results.is_result(place) or is_labels(place):
@@ -288,6 +296,22 @@ def convert(
             return _data(source, output, form, steps)
         kind, shape, notes = written
         return _outcome(str(place), output, kind, form, shape, notes)
+
+
+def _short(place: formats.Place, form: str) -> int | None:
+    """The memory that there is for edges in a text, where they could need more, read whole.
+
+    None where that is enough, and for a text that may be anything but edges of numbered nodes.
+    """
+    if form != "h5" or place.suffix not in (".edges", ".mtx"):
+        return None
+    try:
+        lines_of(place)
+    except InputError:
+        return None
+    needed = PROGRAM + _READ * place.path.stat().st_size
+    least = PROGRAM + _LINES
+    return allowed_memory(AUTO, lambda _: needed, lambda _: least).limit
 
 
 def _form(output: str) -> str:

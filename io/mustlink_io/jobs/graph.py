@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.method_cost import LAZY, FitInput, home_for
+from mustlink.context.neighbor_cost import knn_plan, stored_knn_plan
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes
+from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
 from mustlink.errors import InputError
 from mustlink.graph import DiskGraph
 from mustlink.preprocessing.request import Preparation
@@ -33,6 +35,7 @@ from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs.carried import graph_of_all
 from mustlink_io.jobs.diagnostics import graph_health, health_of, stages_of
 from mustlink_io.jobs.methods import flag
+from mustlink_io.jobs.on_disk import shape_of
 
 _USUAL = 15  # neighbours
 
@@ -51,7 +54,7 @@ class GraphJob:
     steps: Preparation = field(default_factory=Preparation)
     weights: str | None = None
     threads: int | None = None
-    memory: int | None = None
+    memory: int | str | None = AUTO
     time_limit: float | None = None
     began: float | None = None
     executor: Executor | None = None
@@ -74,7 +77,7 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
     from mustlink.graph import Graph, image_graph
     from mustlink.neighbors import knn_graph
 
-    place, params, memory = formats.parse(job.data), job.params, job.memory
+    place, params = formats.parse(job.data), job.params
     loaded = image = None
     plain = job.weights is None and job.executor is None
     with threadpool_limits(job.threads):
@@ -87,6 +90,7 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                 graph = image_graph(image)
         else:
             with recorder.stage("reading") as advance:
+                memory = _declared(job).limit
                 lazy_above = None if memory is None else memory // LAZY
                 if job.executor is not None:
                     lazy_above = 0  # workers read the file
@@ -100,10 +104,14 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                 graph = replace(
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
-            elif plain and _stays_on_disk(loaded, memory, params):
-                more = {"n_jobs": job.threads, "memory": memory}
-                return _outcome(_write_rows(loaded, target, params, recorder, **more), recorder)
             else:
+                shape = loaded.value.shape
+                allowed = _allowed(job, *shape, in_memory=isinstance(loaded.value, np.ndarray))
+                memory = allowed.limit
+                recorder.keep_to(allowed, getattr(loaded.value, "nbytes", 0))
+                if plain and _stays_on_disk(loaded, memory, params):
+                    more = {"n_jobs": job.threads, "memory": memory}
+                    return _outcome(_write_rows(loaded, target, params, recorder, **more), recorder)
                 folder = target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
                 options["executor"] = job.executor
@@ -136,6 +144,32 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
             content["/image"] = image
         writing.write(target, content)
     return _outcome(result, recorder)
+
+
+def _declared(job: GraphJob) -> Allowed:
+    """What may be taken, by the size that the file declares; a text does not."""
+    named = named_memory(job.memory)
+    if named is not None:
+        return named
+    if formats.declared_shape(job.data) is None:
+        return Allowed()
+    shape = shape_of(job.data, replace(job.steps, one_hot=(), drop_missing=False, drop=()))
+    return _allowed(job, shape.n, shape.d) if shape.d else Allowed()
+
+
+def _allowed(job: GraphJob, n: int, d: int, *, in_memory: bool = False) -> Allowed:
+    """What may be taken for the graph of points (n, d); raises InputError."""
+    k = max(1, min(int(job.params.get("n_neighbors") or _USUAL), n - 1))
+    given, plain = FitInput(n, 0, d, k, n), job.weights is None and job.executor is None
+    usual = stored_knn_plan if plain else knn_plan
+
+    def least(limit: int) -> int:
+        return min(given.at_home(None), usual(n, d, k, None).least)
+
+    def unlimited(at_most: bool) -> int:
+        return given.unlimited(at_most=at_most)
+
+    return allowed_memory(job.memory, unlimited, least, given.points if in_memory else 0)
 
 
 def _stays_on_disk(data: formats.InputData, memory: int | None, params: Mapping[str, Any]) -> bool:

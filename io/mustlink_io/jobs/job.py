@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
+from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
@@ -59,7 +60,7 @@ class Job(ABC):
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
     threads: int | None = None
-    memory: int | None = None
+    memory: int | str | None = AUTO
     time_limit: float | None = None
     began: float | None = None
     resume: bool = False
@@ -123,7 +124,7 @@ class Job(ABC):
             "--as": self.read_as,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
-            "--memory": self.memory,
+            "--memory": None if self.memory == AUTO else self.memory,
             "--time": self.time_limit,
             **{name: value or None for name, value in into.items()},
             **({"--in-place": True} if self.in_place else {"-o": self.output}),

@@ -16,6 +16,7 @@ from mustlink.context.method_cost import DiskCost
 from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.core.check import as_points
 from mustlink.core.process_memory import size_text
+from mustlink.core.resources import Allowed
 from mustlink.eigen.work import DISK, RANKS
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph.structure import has_even_degrees
@@ -257,17 +258,17 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> DiskCost:
     return found
 
 
-def refuse_large_text(job: Any) -> None:
+def refuse_large_text(job: Any, allowed: Allowed) -> None:
     """Raise InputError for edges in a text file of more bytes than the memory has."""
-    place = formats.parse(job.data)
-    if job.memory is None or place.suffix not in (*EDGES, ".mtx") or not place.path.exists():
+    place, limit = formats.parse(job.data), allowed.limit if allowed.enforced else None
+    if limit is None or place.suffix not in (*EDGES, ".mtx") or not place.path.exists():
         return
     size = place.path.stat().st_size
-    if size > job.memory:
+    if size > limit:
         raise InputError(
             f"{place}: {size_text(size)} of text are read whole, which needs more than "
-            f"{size_text(job.memory)}; first: mustlink convert {place.path.name} graph.h5 --memory "
-            f"{size_text(job.memory).replace(' ', '')}, whose graph may stay on disk"
+            f"{size_text(limit)}; first: mustlink convert {place.path.name} graph.h5 --memory "
+            f"{size_text(limit).replace(' ', '')}, whose graph may stay on disk"
         )
 
 
@@ -282,8 +283,8 @@ def _has_rows(place: formats.Place) -> bool:
         return matrices.is_by_rows(file, name)
 
 
-def load(job: Any) -> formats.InputData:
-    """The graph of a job, to be read by rows; raises InputError."""
+def load(job: Any, memory: int | None) -> formats.InputData:
+    """The graph of a job, to be read by rows in so much memory; raises InputError."""
     from mustlink_io.hdf5 import graphs
 
     place = formats.parse(job.data)
@@ -295,18 +296,20 @@ def load(job: Any) -> formats.InputData:
     notes = [] if note is None else [note]
     if names is not None and len(names) != graph.n_rows:
         raise InputError(f"{place.path}:/names: {len(names)} names of {graph.n_rows} nodes")
-    looked_up = None if names is None else _looked_up(job, names, place)
+    looked_up = None if names is None else _looked_up(job, memory, names, place)
     found = formats.InputData("graph", graph, place, names=looked_up, notes=tuple(notes))
     return replace(found, stored_names=names)
 
 
-def _looked_up(job: Any, names: FileNames, place: formats.Place) -> NodeNames | None:
+def _looked_up(
+    job: Any, memory: int | None, names: FileNames, place: formats.Place
+) -> NodeNames | None:
     """The names in memory, where labels or constraints may be of nodes by name; InputError."""
     texts = [text for role, text in job.inputs.items() if role in _SIDES]
     if all(formats.parse(text).suffix == ".npy" for text in texts):
         return None
     needed = _NAME * len(names)
-    if job.memory is not None and needed > job.memory // _NAMES:
+    if memory is not None and needed > memory // _NAMES:
         raise InputError(
             f"{place.path}:/names: {len(names)} names to be looked up take "
             f"{size_text(needed, up=True)}; give labels of all nodes as .npy, or more memory"

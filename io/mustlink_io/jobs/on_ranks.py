@@ -18,7 +18,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from mustlink.core.observe import Observer, Recorder, Unheard
-from mustlink.core.process_memory import cores, peak_bytes
+from mustlink.core.process_memory import peak_bytes
+from mustlink.core.resources import cores
 from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
 from mustlink.space.division import Division
@@ -135,7 +136,11 @@ def check(job: Job, ranks: int) -> Fit:
 def refuse(job: Job) -> None:
     """Raise InputError for what does not run on ranks, whatever the graph."""
     job.check()
-    limits = {"--memory": job.memory, "--time": job.time_limit, "--resume": job.resume}
+    limits = {
+        "--memory": None if isinstance(job.memory, str) else job.memory,
+        "--time": job.time_limit,
+        "--resume": job.resume,
+    }
     for word in (*left_out(job, RANKS), *(name for name, value in limits.items() if value)):
         other = ", or give a number" if word == "-k auto" else ""
         if word == f"-m {job.method}":

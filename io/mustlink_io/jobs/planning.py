@@ -14,14 +14,22 @@ from mustlink.context.fit_plan import (
     plan_of_rank,
     plan_on_disk,
 )
-from mustlink.context.method_cost import FitInput, Size, home_for
+from mustlink.context.method_cost import FitInput, Size, full_problem, home_for
 from mustlink.core.check import as_integer
 from mustlink.core.deadline import duration_text
 from mustlink.core.process_memory import size_text
+from mustlink.core.resources import (
+    AUTO,
+    Allowed,
+    allowed_memory,
+    automatic_memory,
+    named_memory,
+)
 from mustlink.errors import InputError
 from mustlink.propagation.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
+from mustlink_io import formats
 from mustlink_io.jobs.on_disk import (
     Probe,
     Shape,
@@ -36,6 +44,7 @@ from mustlink_io.jobs.on_disk import (
 _GRAPH = ("kNN graph", "weights", "components")
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 _SINGLE = 1e-4  # residual down to which vectors of ranks are in single precision
+_SMALL = 64  # times the bytes of a file that are less than what may be taken
 _SMOOTH = 4  # times K: vectors of a subspace, where none is named
 
 
@@ -64,14 +73,52 @@ def check_room(plan: Plan, output: str) -> None:
         )
 
 
-def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Plan:
+def settled_here(job: Any) -> tuple[Allowed | None, Plan | None]:
+    """What a job is allowed here, and its plan where that is a number; raises InputError.
+
+    What is not decided before the data are read is None: a text does not say how large it is, and a
+    small file is read sooner than looked at. The fit decides then.
+    """
+    named = named_memory(job.memory)
+    if named is not None:
+        return named, None if named.limit is None else plan_job(job)
+    here, steps = automatic_memory(), job.steps
+    if here.limit is None:
+        return Allowed(), None
+    refuse_large_text(job, here)
+    if _SMALL * formats.parse(job.data).path.stat().st_size <= here.limit:
+        return None, None
+    is_read = steps.one_hot or steps.drop_missing or steps.drop
+    is_read = is_read or job.wanted in ("bipartite", "directed")
+    if is_read or any(formats.declared_shape(one) is None for one in (job.data, *job.views)):
+        return None, None
+    shape = shape_of(job.data, steps, job.wanted, job.apart)
+    is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    fit = _input_of(job.settled(is_graph=not is_points), shape, Probe(), is_points)
+    if _unlimited(fit, here.enforced) <= here.limit:  # without a look at the points
+        return Allowed(), None
+    plan = plan_job(job, here=here)
+    return plan.allowed, plan
+
+
+def _unlimited(fit: PlanInput, at_most: bool) -> int:
+    """Bytes that a fit takes where no memory is named."""
+    rival = (full_problem(fit.clusters or fit.cost.columns),) if fit.rival else ()
+    return fit.given.unlimited(fit.cost, *rival, at_most=at_most)
+
+
+def plan_job(
+    job: Any, *, shape: Shape | None = None, speed: float = 1.0, here: Allowed | None = None
+) -> Plan:
     """Plan a job of `mustlink cluster` or `mustlink propagate`; raises InputError.
 
-    `speed` is how many times slower than the machine of the rates this one is. The error for a
-    memory that is too small names the least that works.
+    `speed` is how many times slower than the machine of the rates this one is, `here` what
+    memory="auto" stands for. The error for a memory that is too small names the least that works.
     """
+    named = named_memory(job.memory)
+    found = named or here or automatic_memory()
     if shape is None:
-        refuse_large_text(job)
+        refuse_large_text(job, found)
         shape = shape_of(job.data, job.steps, job.wanted, job.apart)
     if shape.d == 0:
         job.check_graph(job.data)
@@ -88,14 +135,26 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         # On disk every row is a node.
         nnz = int(seen.symmetric * shape.n * fit.given.k) if is_points else shape.nnz
         stored = None if alone else cost_on_disk(job, shape.n, nnz)
-    home = home_for(job.memory, fit.cost, fit.given, stored)
-    if home.name is None:
-        _refuse(job, home.least, alone, on_disk=stored is not None)
+
+    def least(limit: int | None) -> int:
+        home = home_for(limit, fit.cost, fit.given, stored)
+        if home.name is None and found.enforced:
+            _refuse(job, found, home.least, alone, on_disk=stored is not None)
+        return home.least
+
+    memory = found.limit
+    if named is None:
+        memory = allowed_memory(
+            AUTO, lambda at_most: _unlimited(fit, at_most), least, found=found
+        ).limit
+    else:
+        least(memory)
+    fit, home = replace(fit, memory=memory), home_for(memory, fit.cost, fit.given, stored)
     if home.name == "disk" and stored is not None:
         plan = plan_on_disk(fit, home, stored)
     else:
         plan = plan_in_memory(fit, home)
-    return replace(plan, method=job.method).at(speed)
+    return replace(plan, method=job.method, here=found).at(speed)
 
 
 def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput:
@@ -117,7 +176,7 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
     return PlanInput(
         given=given,
         cost=cost,
-        memory=job.memory,
+        memory=None,
         file_bytes=shape.file_bytes,
         clusters=job.clusters_planned,
         symmetric=seen.symmetric,
@@ -140,16 +199,17 @@ def _is_auto(job: Any, name: str) -> bool:
     return name in job.methods[job.method].options and job.params.get(name, "auto") == "auto"
 
 
-def _refuse(job: Any, needed: int, alone: str | None, *, on_disk: bool) -> NoReturn:
+def _refuse(job: Any, here: Allowed, needed: int, alone: str | None, *, on_disk: bool) -> NoReturn:
     """Raise InputError for a memory in which a job does not run."""
-    given, least = size_text(job.memory), size_text(needed, up=True)
+    least = size_text(needed, up=True)
+    given = f"{'memory' if here.source else '--memory'}: {here.words}"
     if alone is not None:
         raise InputError(
-            f"--memory: {given} given, in which the graph of {job.data} stays on disk, where "
+            f"{given}, in which the graph of {job.data} stays on disk, where "
             f"{alone} does not run; do without, or give {least}"
         )
     raise InputError(
-        f"--memory: {given} given, but {job.data} with -m {job.method} needs at least {least}"
+        f"{given}, but {job.data} with -m {job.method} needs at least {least}"
         + (", with graph and vectors on disk" if on_disk else "")
     )
 

@@ -16,6 +16,7 @@ from mustlink.context.stage_cache import digest
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes, size_text
+from mustlink.core.resources import AUTO, Allowed
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.persistence.model import state_of
@@ -32,7 +33,7 @@ from mustlink_io.jobs.carried import Carried, content_of_all, note_lost, outcome
 from mustlink_io.jobs.diagnostics import stages_of, versions
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
-from mustlink_io.jobs.planning import beyond, check_room, plan_job
+from mustlink_io.jobs.planning import beyond, check_room, plan_job, settled_here
 from mustlink_io.jobs.points import reference_of
 from mustlink_io.jobs.side_information import labels_of, load_graph
 
@@ -88,7 +89,7 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     target = writing.check_output(job.output, inputs)
     if job.target is not None:
         anndata.check(job.target)
-    planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
+    allowed, planned = settled_here(job)  # refuses what cannot fit
     if planned is not None:
         check_room(planned, job.output)
     recorder = Recorder(observer, deadline)
@@ -98,11 +99,12 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
         if job.time_limit is not None:
             for sentence in beyond(planned or plan_job(job), job.time_limit):
                 recorder.note(sentence)
-        return _run(job, paths, recorder, planned, executor)
+        return _run(job, allowed, paths, recorder, planned, executor)
 
 
 def _run(
     job: Job,
+    allowed: Allowed | None,
     paths: Mapping[str, Path],
     recorder: Recorder,
     planned: Plan | None,
@@ -127,7 +129,7 @@ def _run(
     read = (inputs[0].sha256, data.place.part, data.kind, job.wanted, *job.steps.options(), *apart)
     source = digest(read)
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
-    estimator = _estimator(job, data, side).keep_in(work).search_on(executor)
+    estimator = _estimator(job, allowed, data, side).keep_in(work).search_on(executor)
     given: dict[str, Any] = {"observer": recorder, "sample_weight": weights}
     try:
         value = data.to_fit(digest(("graph of rows", source)))
@@ -171,10 +173,11 @@ def _run(
         recorder.note(note)
     kept = _put_away(job, work, recorder)
     peak = peak_bytes()
-    if job.memory is not None and peak > job.memory:
+    limit = allowed.limit if allowed is not None and allowed.enforced else None
+    if limit is not None and peak > limit:
         notes.append(
             f"memory: {size_text(peak, up=True)} were taken, more than the "
-            f"{size_text(job.memory)} allowed"
+            f"{size_text(limit)} allowed"
         )
         recorder.note(notes[-1])
     seconds = result.seconds + recorder.stages[-1].seconds
@@ -195,7 +198,7 @@ def _read(
     job: Job, advance: Advance, planned: Plan | None, executor: Executor | None
 ) -> tuple[formats.InputData, formats.Labels | None]:
     if planned is not None and planned.on_disk:
-        data = on_disk.load(job)
+        data = on_disk.load(job, planned.memory)
     else:
         by_blocks = executor is not None or (planned is not None and planned.lazy)
         lazy_above = 0 if by_blocks else None  # workers read the file, too
@@ -254,16 +257,20 @@ def _write(job: Job, content: Mapping[str, Any], model: Any) -> list[str]:
     return anndata.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
 
 
-def _estimator(job: Job, data: formats.InputData, side: Any) -> Any:
-    """The estimator with its parameters; a graph as data leaves no choice of neighbours."""
-    limits = {"n_jobs": job.threads, "memory": job.memory, "time_limit": job.time_limit}
+def _estimator(job: Job, allowed: Allowed | None, data: formats.InputData, side: Any) -> Any:
+    """The estimator with its parameters; a graph as data leaves no choice of neighbours.
+
+    Where memory was not named, it is told what was decided, if that was done.
+    """
+    limits: dict[str, Any] = {"n_jobs": job.threads, "time_limit": job.time_limit}
+    limits["memory"] = AUTO if allowed is None or allowed.source else allowed.limit
     if data.kind != "graph":
-        return job.estimator(side, **limits)
+        return job.estimator(side, **limits).allow(allowed)
     for name in sorted(GRAPH_OPTIONS & set(job.params)):
         value = job.params[name]
         if (name, value) != ("affinity", "precomputed"):
             raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {value}")
-    return job.estimator(side, **limits, affinity="precomputed")
+    return job.estimator(side, **limits, affinity="precomputed").allow(allowed)
 
 
 def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from mustlink.constraints import Constraints
 from mustlink.context.rates import measured_speed
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import parse_size
+from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink.preprocessing.survey import MissingValuesError
@@ -36,7 +37,7 @@ def suggest_for(
     n_clusters: int | None = None,
     labels: str | None = None,
     constraints: str | None = None,
-    memory: int | None = None,
+    memory: int | str | None = AUTO,
     sample_weight: str | None = None,
     views: tuple[str, ...] = (),
     read_as: formats.Want | None = None,
@@ -195,7 +196,7 @@ def _plan(
         "output": "",
         "method": name,
         "params": {key: value for key, value in found.parameters.items() if key not in _ASIDE},
-        "memory": found.seen.memory,
+        "memory": found.seen.memory if "memory" in found.parameters else AUTO,
         "steps": found.preparation,
         "labels": None if name == "ncut" else labels,
         "views": views,
