@@ -9,7 +9,7 @@ from mustlink.core import dense_algebra
 from mustlink.core.process_memory import Budget, parse_size
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph import Graph
-from mustlink.kernels.elimination import eliminate
+from mustlink.kernels.graph_walk import eliminate
 from mustlink.linear import laplacian_solve
 from mustlink.linear.laplacian_solve import by_elimination, solve_laplacian
 from mustlink.operators.laplacian import normalized_laplacian

@@ -19,7 +19,7 @@ from mustlink.kernels import nearest_lists
 from mustlink.kernels.cells import Cells
 from mustlink.neighbors import knn_graph
 from mustlink.neighbors.cell_blocks import CellSearch, finish, schedule
-from mustlink.neighbors.cell_rows import CellRows
+from mustlink.neighbors.cell_rows import CellPoints, CellRows
 from mustlink.neighbors.cell_search import cell_lists
 from mustlink.neighbors.cells import Borders, Team, find_centres, grouped, near_centres
 from mustlink.neighbors.points_by_rows import prepare
@@ -38,7 +38,8 @@ def in_cells(rng, n, d, count):
     used, owner = np.unique(owner, return_inverse=True)
     starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
     cells = Cells(X, centres[used], starts, np.empty(n, np.float32))
-    cell_kernels.prepare(cells, 0, used.size)
+    with ThreadPoolExecutor(1) as pool:
+        CellPoints.prepare(cells, 0, Team(pool, 1))
     return X, owner, cells
 
 
@@ -51,7 +52,7 @@ def test_panels_hold_points_about_their_centres(seed, n, d, count):
     for cell in range(cells.starts.size - 1):
         a, b = cells.starts[cell : cell + 2]
         out = np.full(-(-(b - a) // 32) * 32 * d, np.nan, np.float32)
-        cell_kernels.panels_of(cells, cell, out)
+        cell_kernels.panels_of(X, cells.centres, cell, a, b, out)
         rows = out.reshape(-1, d, 32).transpose(0, 2, 1).reshape(-1, d)
         assert_array_equal(rows[: b - a], about[a:b])
         assert not rows[b - a :].any()
@@ -170,7 +171,7 @@ def test_of_many_centres_the_nearest_is_found():
 @given(seeds, st.integers(1, 50), st.integers(1, 4))
 def test_rows_are_reordered_in_place(seed, n, k):
     rng = np.random.default_rng(seed)
-    rows = rng.integers(0, 99, size=(n, k)).astype(np.float32)
+    rows = rng.integers(0, 99, size=(n, k)).astype(np.int32)
     order = rng.permutation(n).astype(np.int32)
     found = rows.copy()
     nearest_lists.reorder(found, order, np.zeros(n, dtype=np.bool_))

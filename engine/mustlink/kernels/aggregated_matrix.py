@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.row_hash import sort_row
 from mustlink.kernels.threads import loop
 
@@ -42,13 +43,13 @@ def _count(
             counts[g + 1] = held
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def _lowest(word: Any) -> Any:
     """Which is the lowest bit of a word that is set, by de Bruijn's sequence."""
     return _PLACES[((word & (~word + _ONE)) * _SEQUENCE) >> np.uint64(58)]
 
 
-@nb.njit(cache=True, nogil=True)
+@inlined()
 def _in_order(bits: Any, low: int, high: int, columns: Any, at: int) -> None:
     """Write which bits of the words low to high are set, rising, from place `at` on; clear them."""
     for word in range(low, high + 1):
@@ -143,7 +144,7 @@ FREE, LEFT = -1, -2  # no group yet, and no group ever
 _JOINED = -3  # less the group: nodes that joined it make it no larger for others
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def heaviest(indptr: Any, indices: Any, data: Any, first: Any, scale: Any, found: Any) -> None:
     """The largest scale_i·w_ij·scale_j off the diagonal of every row of a block, into (n,)."""
     for r in range(indptr.size - 1):
@@ -155,13 +156,13 @@ def heaviest(indptr: Any, indices: Any, data: Any, first: Any, scale: Any, found
         found[i] = most * scale[i]
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def _is_strong(i: Any, j: Any, w: Any, scale: Any, most: Any, share: Any) -> Any:
     link = scale[i] * w * scale[j]  # 0 to nodes that are taken out
     return j != i and link > 0 and link >= share * min(most[i], most[j])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def begin_groups(
     indptr: Any, indices: Any, data: Any, first: Any, scale: Any, most: Any, share: Any, group: Any,
     count: int,
@@ -191,7 +192,7 @@ def begin_groups(
     return count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def join_groups(
     indptr: Any, indices: Any, data: Any, first: Any, scale: Any, most: Any, share: Any, group: Any,
 ) -> None:  # fmt: skip
@@ -207,7 +208,7 @@ def join_groups(
                 break
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def group_rest(
     indptr: Any, indices: Any, data: Any, first: Any, scale: Any, most: Any, share: Any, group: Any,
     count: int,
@@ -226,7 +227,7 @@ def group_rest(
     return count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def settle(group: Any) -> None:
     """In place: nodes that joined a group get its number."""
     for i in range(group.size):
@@ -249,29 +250,23 @@ def _largest(lo: int, hi: int, indptr: Any, indices: Any, data: Any, found: Any)
 
 
 @loop()
-def _count_strong(
-    lo: int, hi: int, indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
-) -> None:
-    for i in range(lo, hi):
-        held = 0
-        for q in range(indptr[i], indptr[i + 1]):
-            j = indices[q]
-            held += j != i and abs(data[q]) >= share * min(largest[i], largest[j])
-        counts[i + 1] = held
-
-
-@loop()
-def _fill_strong(
-    lo: int, hi: int, indptr: Any, indices: Any, data: Any, largest: Any, share: Any, starts: Any,
+def _strong(
+    lo: int, hi: int, indptr: Any, indices: Any, data: Any, largest: Any, share: Any, ends: Any,
     columns: Any,
 ) -> None:  # fmt: skip
+    """Write strong links of row i from place ends[i] on, which moves behind them.
+
+    Without `columns` they are counted there only.
+    """
     for i in range(lo, hi):
-        at = starts[i]
+        at = ends[i]
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
             if j != i and abs(data[q]) >= share * min(largest[i], largest[j]):
-                columns[at] = j
+                if columns.size:
+                    columns[at] = j
                 at += 1
+        ends[i] = at
 
 
 def strongest_links(matrix: sp.csr_matrix) -> NDArray[Any]:
@@ -291,10 +286,10 @@ def strong_links(matrix: sp.csr_matrix, share: float) -> sp.csr_matrix:
     arrays = n, matrix.nnz, matrix.indptr, matrix.indices, matrix.data
     largest = strongest_links(matrix)
     starts = np.zeros(n + 1, dtype=matrix.indptr.dtype)
-    _count_strong(*arrays, largest, share, starts)
+    _strong(*arrays, largest, share, starts[1:], matrix.indices[:0])
     np.cumsum(starts, out=starts)
     columns = np.empty(int(starts[-1]), dtype=matrix.indices.dtype)
-    _fill_strong(*arrays, largest, share, starts, columns)
+    _strong(*arrays, largest, share, starts[:-1].copy(), columns)
     ones = np.ones(columns.size, dtype=np.int8)
     return sp.csr_matrix((ones, columns, starts), shape=matrix.shape)
 
@@ -302,7 +297,7 @@ def strong_links(matrix: sp.csr_matrix, share: float) -> sp.csr_matrix:
 # --- The heaviest entries of rows of a sparse matrix, without the diagonal
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _heaviest(
     indptr: Any, columns: Any, values: Any, first: int, most: int, ends: Any, out: Any, kept: Any
 ) -> None:

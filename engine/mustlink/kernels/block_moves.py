@@ -13,13 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import helper, kernel
 from mustlink.kernels.threads import loop
 
 Floats = NDArray[np.float64]
 _PIECE = 1024  # rows that share a thread's scratch
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _between(indptr: Any, indices: Any, data: Any, root: Any, blocks: Any, found: Any) -> None:
     for i in range(blocks.size):
         if blocks[i] < 0:
@@ -30,7 +31,7 @@ def _between(indptr: Any, indices: Any, data: Any, root: Any, blocks: Any, found
                 found[blocks[i], blocks[j]] += data[q] * (root[i] * root[j])
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _gains_of(A: Any, i: Any, scratch: Any, out: Any) -> None:
     indptr, indices, data, root, blocks, log_rates, expected = A
     seen, links = scratch
@@ -114,7 +115,7 @@ def block_gains(
 Ints = NDArray[np.int64]
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _shares_of(W: Any, labels: Any, counts: Any, prior: Any, i: Any, out: Any) -> None:
     indptr, indices, data = W
     single_nodes = counts.size == 0  # of which each stands for itself: nothing is looked up
@@ -195,7 +196,7 @@ def cluster_evidence(
 # --- Weights between clusters, and how many edges have them, of a block of rows of a graph
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _links(indptr: Any, indices: Any, data: Any, first: Any, clusters: Any, found: Any) -> None:
     for r in range(indptr.size - 1):
         g = clusters[first + r]

@@ -18,9 +18,11 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
+from mustlink.kernels.compiled import FEW, inlined, kernel
 from mustlink.kernels.spmm import row_sums
 from mustlink.kernels.threads import SMALL, in_threads, loop, workers
 
@@ -272,16 +274,6 @@ def _without(lo: int, hi: int, X: Any, v: Any, a: Any, out: Any) -> None:
             out[i, c] = X[i, c] - v[i] * a[c]
 
 
-@loop()
-def _peaks(lo: int, hi: int, X: Any, rows: Any, partial: Any) -> None:
-    n, width = X.shape
-    for part in range(lo, hi):
-        for i in range(part * rows, min((part + 1) * rows, n)):
-            for c in range(width):
-                x, peak = nb.float64(X[i, c]), partial[part, c]
-                partial[part, c] = x if abs(x) > abs(peak) else peak
-
-
 def _partial(X: Block) -> Block:
     return np.zeros((max(1, -(-X.shape[0] // _STEP_ROWS)), X.shape[1]))
 
@@ -294,6 +286,8 @@ def _total(partial: Block) -> Scalars:
 
 def dots(X: Block, Y: Block) -> Scalars:
     """Inner products column by column of two blocks (n, b)."""
+    if X.size < FEW:
+        return np.asarray(np.einsum("ij,ij->j", X, Y, dtype=np.float64))
     partial = _partial(X)
     _dots(len(partial), X.size, X, Y, _STEP_ROWS, partial)
     return _total(partial)
@@ -306,6 +300,10 @@ def blend(
     columns: NDArray[np.int64],
 ) -> None:
     """In place out[:, columns] = out[:, columns]·diag(keep) + Σ V·diag(a), one or two terms."""
+    if out.size < FEW:
+        more = sum(V * a for V, a in terms)
+        out[:, columns] = out[:, columns] * keep + more
+        return
     work = (1 + len(terms)) * out.shape[0] * keep.size
     kernel = _one if len(terms) == 1 else _two
     kernel(len(out), work, out, keep, *(part for term in terms for part in term), columns)
@@ -313,6 +311,10 @@ def blend(
 
 def lessen(X: Block, V: Block, a: Scalars, out: Block) -> Scalars:
     """Write out = X − V·diag(a), where `out` may be X; returns the squared lengths of columns."""
+    if X.size < FEW:
+        found = X - V * a
+        out[:] = found
+        return dots(found, found)
     partial = _partial(X)
     _lessen(len(partial), 2 * X.size, X, V, a, _STEP_ROWS, out, partial)
     return _total(partial)
@@ -329,6 +331,8 @@ def along(v: Scalars, X: Block) -> Scalars:
 
 def without(X: Block, v: Scalars, a: Scalars) -> Block:
     """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
+    if X.size < FEW:
+        return np.asarray(X - v[:, None] * a, dtype=X.dtype)
     out = np.empty(X.shape, X.dtype)
     _without(len(X), X.size, X, v, a, out)
     return out
@@ -336,17 +340,45 @@ def without(X: Block, v: Scalars, a: Scalars) -> Block:
 
 def peaks(X: Block) -> Scalars:
     """The entry of largest magnitude of every column, (b,); of equal ones the first."""
-    partial = _partial(X)
-    _peaks(len(partial), X.size, X, _STEP_ROWS, partial)
-    return np.asarray(
-        partial[np.abs(partial).argmax(axis=0), np.arange(X.shape[1])], dtype=np.float64
-    )
+    parts = row_slices(*X.shape)
+    partial = np.zeros((max(1, len(parts)), X.shape[1]))
+
+    def fill(at: int) -> None:
+        for rows in _cached(parts[at]):
+            _keep_larger(_peaks(X[rows]), partial[at])
+
+    in_threads(fill, range(len(parts)))
+    for one in partial[1:]:
+        _keep_larger(one, partial[0])
+    return np.asarray(partial[0], dtype=np.float64)
+
+
+def _peaks(X: Block) -> Scalars:
+    high, low = _folded(np.fmax, X), _folded(np.fmin, X)
+    found = np.where(high >= -low, high, low)
+    for c in np.flatnonzero(high == -low):  # both signs are as large
+        found[c] = X[np.abs(X[:, c]).argmax(), c]
+    return found
+
+
+def _folded(function: Any, X: Block) -> Block:
+    """Columns reduced by halves: along ten columns NumPy begins anew with every row."""
+    while len(X) > 1:
+        half = len(X) // 2
+        folded = function(X[:half], X[half : 2 * half])
+        X = np.concatenate([folded, X[-1:]]) if len(X) % 2 else folded
+    return X[0]
+
+
+def _keep_larger(some: Scalars, peaks: Scalars) -> None:
+    larger = np.abs(some) > np.abs(peaks)
+    peaks[larger] = some[larger]
 
 
 # --- Sums of rows by group, and their transpose: rows handed out by group
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _add(X: Any, groups: Any, scale: Any, out: Any) -> None:
     for i in range(X.shape[0]):
         g = groups[i]
@@ -371,8 +403,11 @@ def group_sums(
 
     One thread: sums come in the order of the rows.
     """
+    if X.size < FEW:
+        each = sp.csc_matrix((scale, groups, np.arange(len(X) + 1)), shape=(count, len(X)))
+        return np.asarray(each @ X, dtype=np.float64)
     out = np.zeros((count, X.shape[1]))
-    _add(X, groups, scale, out)
+    _add(X, _numbers(groups, count), scale, out)
     return out
 
 
@@ -380,9 +415,17 @@ def hand_out(
     C: NDArray[np.float64], groups: NDArray[Any], scale: NDArray[np.float64], dtype: Any
 ) -> NDArray[Any]:
     """Row i: scale_i·C[groups_i], (n, b)."""
+    if groups.size * C.shape[1] < FEW:
+        return np.asarray(scale[:, None] * C[groups], dtype=dtype)
     out = np.empty((groups.size, C.shape[1]), dtype)
-    _hand_out(len(out), out.size, np.ascontiguousarray(C, dtype=np.float64), groups, scale, out)
+    C = np.ascontiguousarray(C, dtype=np.float64)
+    _hand_out(len(out), out.size, C, _numbers(groups, len(C)), scale, out)
     return out
+
+
+def _numbers(groups: NDArray[Any], count: int) -> NDArray[Any]:
+    """Numbers of so many groups in the type that kernels are compiled for."""
+    return groups.astype(np.int32 if count < 2**31 else np.int64, copy=False)
 
 
 # --- Standard normal numbers by counting: one for every seed, node and column, in any order
@@ -394,28 +437,16 @@ def hand_out(
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _COLUMN = np.uint64(0xD1B54A32D192ED03)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_FAR, _NEAR, _LAST = np.uint64(30), np.uint64(27), np.uint64(31)
 _UNIT = 2.0**-53
 
 
-@nb.njit(cache=True, inline="always")
+@inlined()
 def mixed_bits(z: Any) -> Any:
     """64 bits of a hash of 64 bits."""
-    z = (z ^ (z >> nb.uint64(30))) * _FIRST
-    z = (z ^ (z >> nb.uint64(27))) * _SECOND
-    return z ^ (z >> nb.uint64(31))
-
-
-@loop()
-def _normals(lo: int, hi: int, nodes: Any, seed: Any, out: Any) -> None:
-    origin = mixed_bits(nb.uint64(seed) + _STEP)
-    for i in range(lo, hi):
-        row = mixed_bits(origin + nb.uint64(nodes[i]) * _STEP)
-        for c in range(out.shape[1]):
-            first = mixed_bits(row + nb.uint64(c + 1) * _COLUMN)
-            second = mixed_bits(first + _STEP)
-            u = (nb.float64(first >> nb.uint64(11)) + 0.5) * _UNIT
-            v = nb.float64(second >> nb.uint64(11)) * _UNIT
-            out[i, c] = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
+    z = (z ^ (z >> _FAR)) * _FIRST
+    z = (z ^ (z >> _NEAR)) * _SECOND
+    return z ^ (z >> _LAST)
 
 
 def normals(nodes: NDArray[np.int64], width: int, seed: int) -> NDArray[np.float64]:
@@ -423,8 +454,20 @@ def normals(nodes: NDArray[np.int64], width: int, seed: int) -> NDArray[np.float
 
     `seed` is any integer, taken modulo 2⁶⁴. Cost: some twenty operations a number.
     """
+    mixed = mixed_bits.py_func  # NumPy is as fast here, and its code is there already
     out = np.empty((nodes.size, width))
-    _normals(len(out), 16 * out.size, nodes, np.uint64(seed % (1 << 64)), out)
+    columns = np.arange(1, width + 1, dtype=np.uint64) * _COLUMN
+    origin = mixed(np.array([seed % (1 << 64)], dtype=np.uint64) + _STEP)
+
+    def fill(rows: slice) -> None:
+        row = mixed(origin + nodes[rows].astype(np.uint64) * _STEP)
+        first = mixed(row[:, None] + columns)
+        second = mixed(first + _STEP)
+        u = ((first >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT
+        v = (second >> np.uint64(11)).astype(np.float64) * _UNIT
+        out[rows] = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
+
+    _over_rows(fill, nodes.size, width)
     return out
 
 

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import by_rows
+from mustlink.kernels.compiled import helper, kernel
 from mustlink.kernels.threads import loop
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _spread(
     indptr: Any, indices: Any, data: Any, x: Any, front: Any, size: Any, y: Any, ring: Any
 ) -> Any:  # fmt: skip
@@ -34,7 +35,7 @@ def _spread(
     return wide
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _advance(
     y: Any, ring: Any, wide: Any, floor: Any, root: Any, x: Any, front: Any
 ) -> Any:  # fmt: skip
@@ -51,7 +52,7 @@ def _advance(
     return size
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _gather(
     x: Any, front: Any, size: Any, weights: Any, total: Any, seen: Any, stamp: Any, touched: Any,
     support: Any,
@@ -69,7 +70,7 @@ def _gather(
     return support
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _keep(
     total: Any, touched: Any, support: Any, root: Any, importance: Any, least: Any, rows: Any,
     kept: Any, count: Any,
@@ -97,7 +98,7 @@ def _keep(
     return rows, kept, count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _columns(
     indptr: Any, indices: Any, data: Any, root: Any,
     starts: Any, nodes: Any, values: Any, first: Any, last: Any,

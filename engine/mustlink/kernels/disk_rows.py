@@ -11,6 +11,7 @@ from typing import Any
 import numba as nb
 
 from mustlink.kernels.blocks import mixed_bits
+from mustlink.kernels.compiled import kernel
 from mustlink.kernels.graph_walk import join
 from mustlink.kernels.spmm import row_sums
 from mustlink.kernels.threads import loop
@@ -53,7 +54,7 @@ def _relax(
             out[i, k] = X[i, k] + move
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _look(
     indptr: Any, indices: Any, data: Any, first: Any, parent: Any, degrees: Any, loops: Any,
     skew: Any,

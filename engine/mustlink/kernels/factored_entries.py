@@ -12,10 +12,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import helper, inlined, kernel
 from mustlink.kernels.row_hash import sort_row
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def _coefficients(
     i: Any, starts: Any, source: Any, place: Any, values: Any, cptr: Any, cind: Any, cdata: Any,
     weights: Any, coef: Any, stamp: Any, met: Any,
@@ -35,7 +36,7 @@ def _coefficients(
     return count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _on_pattern(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     values: Any, byrow: Any, cptr: Any, cind: Any, cdata: Any, weights: Any, out: Any,
@@ -62,7 +63,7 @@ def _on_pattern(
             out[e] = total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _mirror(indptr: Any, indices: Any, out: Any) -> None:
     following = indptr.copy()
     for j in range(indptr.size - 1):  # rows ascend, so that row i meets its columns in order
@@ -75,7 +76,7 @@ def _mirror(indptr: Any, indices: Any, out: Any) -> None:
                     out[following[i]] = out[e]
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _row(
     i: Any, met: Any, active: Any, coef: Any, ends: Any, rows: Any, values: Any, sizes: Any,
     least: Any, skip: Any, row: Any, seen: Any, touched: Any, indptr: Any, indices: Any,
@@ -119,7 +120,7 @@ def _row(
     return support
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _largest(row: Any, touched: Any, support: Any, floor: Any, best: Any, near: Any) -> Any:
     """The largest entries above the floor, in falling order, as many as `best` has room for."""
     held, wanted = 0, best.size
@@ -137,7 +138,7 @@ def _largest(row: Any, touched: Any, support: Any, floor: Any, best: Any, near: 
     return held
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _found(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
@@ -244,7 +245,7 @@ def large_entries(
 # --- Sparse columns of several values an entry, the largest entries first
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _by_size(
     ends: Any, rows: Any, values: Any, first: Any, last: Any, size: Any, order: Any,
     old_rows: Any, old_values: Any,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from mustlink.kernels.compiled import helper, inlined, kernel
 from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
 from mustlink.kernels.threads import loop
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _within_two_edges(indptr: Any, indices: Any, centre: int, stamp: Any, mark: int) -> Any:
     """A node, its neighbours and theirs, each once."""
     first, last = indptr[centre], indptr[centre + 1]
@@ -33,7 +35,7 @@ def _within_two_edges(indptr: Any, indices: Any, centre: int, stamp: Any, mark: 
     return near[:count]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def around(
     points: Any, indptr: Any, indices: Any, centre: int, stamp: Any, mark: int,
     queries: Any, nodes: Any, squared: Any,
@@ -67,7 +69,7 @@ def around(
                 insert(squared, nodes, i, squared_gap(queries, i, points, node), node)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def walk(
     points: Any, indptr: Any, indices: Any, queries: Any, most: int, stamp: Any, mark: int,
     nodes: Any, squared: Any,
@@ -107,7 +109,7 @@ def walk(
     return q
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def neighbor_radii(
     points: Any, indptr: Any, indices: Any, nodes: Any, near: int, k: int, scale: Any, radii: Any
 ) -> None:
@@ -126,7 +128,7 @@ def neighbor_radii(
         radii[i] = gaps[min(k, b - a) - 1] if b > a else np.inf
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def among(points: Any, members: Any, nodes: Any, squared: Any) -> None:
     """Put each of the `members` (c,) of points (m, d) into the lists (m, k) of the others."""
     count, d = members.size, points.shape[1]
@@ -166,13 +168,22 @@ def union_find(
     join two different classes is refused. Roots are smallest members and paths are halved, so
     the cost is O((n + m) log n) at worst and linear in practice.
     """
-    parent = np.arange(n_nodes)
     refused = np.zeros(left.size, dtype=np.bool_)
+    links = sp.coo_matrix((np.ones(left.size, np.bool_), (left, right)), shape=(n_nodes, n_nodes))
+    count, group = connected_components(links, directed=False)
+    known = np.flatnonzero(seed >= 0)
+    class_of = np.full(count, -1, dtype=seed.dtype)
+    class_of[group[known]] = seed[known]
+    if (class_of[group[known]] == seed[known]).all():  # as nearly always: none is refused
+        smallest = np.empty(count, dtype=np.int64)
+        smallest[group[::-1]] = np.arange(n_nodes)[::-1]  # the last one written stays
+        return smallest[group], refused
+    parent = np.arange(n_nodes)
     _unite(left, right, parent, seed.copy(), refused)
     return parent, refused
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None:
     for link in range(left.size):
         a, b = _root(parent, left[link]), _root(parent, right[link])
@@ -197,20 +208,21 @@ def smallest_members(indptr: Any, indices: Any) -> Any:
     2018, Afforest). Cost O(n + edges outside the largest group), as good as linear.
     """
     parent = np.arange(indptr.size - 1, dtype=indices.dtype)
-    _join_first(indptr, indices, parent)
+    _join_some(indptr, indices, parent, np.arange(parent.size), _FIRST)
     if parent.size:
         apart = np.zeros(parent.size, dtype=np.bool_)
         largest = int(np.bincount(parent).argmax())
         _find_apart(parent.size, indices.size, indptr, indices, parent, largest, apart)
-        _join_all(indptr, indices, parent, np.flatnonzero(apart))
+        _join_some(indptr, indices, parent, np.flatnonzero(apart), indices.size)
     return parent
 
 
-@nb.njit(cache=True, nogil=True)
-def _join_first(indptr: Any, indices: Any, parent: Any) -> None:
-    """Join every node with its first neighbours."""
-    for i in range(parent.size):
-        for q in range(indptr[i], min(indptr[i] + _FIRST, indptr[i + 1])):
+@kernel()
+def _join_some(indptr: Any, indices: Any, parent: Any, nodes: Any, most: int) -> None:
+    """Join some nodes with their first neighbours, `most` of each."""
+    for a in range(nodes.size):
+        i = nodes[a]
+        for q in range(indptr[i], min(indptr[i] + most, indptr[i + 1])):
             join(parent, i, indices[q])
     flatten(parent)
 
@@ -228,16 +240,7 @@ def _find_apart(
                     break
 
 
-@nb.njit(cache=True, nogil=True)
-def _join_all(indptr: Any, indices: Any, parent: Any, nodes: Any) -> None:
-    """Join some nodes with their neighbours."""
-    for i in nodes:
-        for q in range(indptr[i], indptr[i + 1]):
-            join(parent, i, indices[q])
-    flatten(parent)
-
-
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def _root(parent: Any, i: int) -> int:
     """Where the path from i ends; it is halved."""
     while parent[i] != i:
@@ -246,7 +249,7 @@ def _root(parent: Any, i: int) -> int:
     return i
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def join(parent: Any, i: int, j: int) -> None:
     """Make the groups of two nodes one, named by its smallest member."""
     a, b = _root(parent, i), _root(parent, j)
@@ -256,7 +259,7 @@ def join(parent: Any, i: int, j: int) -> None:
         parent[a] = b
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def flatten(parent: Any) -> None:
     """Every node points to its root: one rising pass, for parents are smaller than children."""
     for i in range(parent.size):
@@ -293,7 +296,7 @@ def highest(above: Ints, depth: Ints, ends: Ints, rank: Ints) -> Ints:
     return found
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _sizes(order: Any, above: Any, depth: Any, size: Any) -> None:
     for node in order:
         if above[node] >= 0:
@@ -303,7 +306,7 @@ def _sizes(order: Any, above: Any, depth: Any, size: Any) -> None:
             size[above[node]] += size[node]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _count(above: Any, depth: Any, ends: Any, found: Any) -> None:
     for path in range(len(ends)):
         one, other = ends[path, 0], ends[path, 1]
@@ -314,7 +317,7 @@ def _count(above: Any, depth: Any, ends: Any, found: Any) -> None:
             one = above[one]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _highest(above: Any, depth: Any, ends: Any, rank: Any, found: Any) -> None:
     for path in range(len(ends)):
         one, other = ends[path, 0], ends[path, 1]
@@ -330,7 +333,7 @@ def _highest(above: Any, depth: Any, ends: Any, rank: Any, found: Any) -> None:
 # --- Nodes by levels of neighbours, each row's new ones by degree: the loop of Cuthill & McKee
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _degrees(indptr: Any, indices: Any, degree: Any) -> None:
     """Entries of every row, one on the diagonal twice."""
     for i in range(degree.size):
@@ -340,7 +343,7 @@ def _degrees(indptr: Any, indices: Any, degree: Any) -> None:
         degree[i] = held
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _levels(indptr: Any, indices: Any, degree: Any, starts: Any, met: Any, order: Any) -> None:
     count = 0
     for start in starts:
@@ -376,3 +379,38 @@ def level_order(indptr: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
     order = np.empty(n, dtype=indices.dtype)
     _levels(indptr, indices, degree, np.argsort(degree), np.zeros(n, dtype=np.bool_), order)
     return order
+
+
+# --- Exact elimination of a graph's nodes without a subtraction: weights of any range lose no digit
+#
+# Source: Grassmann, Taksar & Heyman 1985, for Markov chains.
+
+
+@kernel()
+def eliminate(W: Any, ground: Any, F: Any) -> None:
+    """Solve (diag(ground) + Laplacian of W)X = F in place, F (m, b); W (m, m) and ground are lost.
+
+    W >= 0 is symmetric, of which the part below the diagonal is read, `ground` (m,) >= 0. Node
+    after node, the last first, leaves its share w_ki/Σw_k of ground and F to its neighbours i, and
+    these are joined by w_ki·w_kj/Σw_k. A component without ground is held at 0 at its first node.
+    Cost: m³/3 operations.
+    """
+    m, width = F.shape
+    for k in range(m - 1, -1, -1):
+        total = ground[k]
+        for i in range(k):
+            total += W[k, i]
+        ground[k], own = total, ground[k]
+        for i in range(k):
+            if W[k, i] > 0.0:
+                share = W[k, i] / total
+                ground[i] += share * own
+                for c in range(width):
+                    F[i, c] += share * F[k, c]
+                for j in range(i):
+                    W[i, j] += share * W[k, j]
+    for k in range(m):
+        for c in range(width):
+            for i in range(k):
+                F[k, c] += W[k, i] * F[i, c]
+            F[k, c] = F[k, c] / ground[k] if ground[k] > 0.0 else 0.0

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import helper
 from mustlink.kernels.threads import loop
 
 _LEAF = 16
 _SUMS = {"reassoc", "contract", "nsz"}  # sums in any order; infinite distances stay what they are
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _halve(keys: Any, order: Any, first: int, last: int, middle: int) -> None:
     """Move what has the smallest keys of places first to last - 1 before `middle` (quickselect)."""
     left, right = first, last - 1
@@ -80,7 +80,7 @@ def _lay_out(lo: int, hi: int, X: Any, starts: Any, order: Any, leaves: Any, box
                 box[0, c], box[1, c] = min(box[0, c], value), max(box[1, c], value)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _gap(x: Any, box: Any) -> Any:
     """Squared distance of a point from a box."""
     total = 0.0
@@ -90,7 +90,7 @@ def _gap(x: Any, box: Any) -> Any:
     return total
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _compare(x: Any, leaf: Any, first: int, own: int, best: Any, who: Any, squares: Any) -> None:
     """Put points of a leaf (d, 16), numbered from `first`, among the nearest; `own` is not."""
     squares[:] = 0.0

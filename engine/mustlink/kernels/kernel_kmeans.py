@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import helper, kernel
 from mustlink.kernels.threads import loop
 
 _NOISE = 1e-11  # a gain below this share of the terms it is the difference of is rounding
@@ -62,7 +63,7 @@ class KernelClusters(NamedTuple):
 # cache on disk, and parallel loops take no nested ones.
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _links(A: Any, labels: Any, mass: Any, i: Any, links: Any) -> float:
     """Fill links[c] = Σ_{j∈c, j≠i} A'_ij; return A'_ii."""
     indptr, indices, data, root, _, place, p_indptr, p_indices, p_data = A[:9]
@@ -134,7 +135,7 @@ def _nearest(lo: int, hi: int, A: Any, state: Any, sigma: Any, best: Any, extra:
                 best[i], extra[i] = chosen, degree * (stay - least)
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _change(A: Any, mass: Any, i: Any, cluster: Any, sign: Any) -> None:
     """Add (1) or take (-1) constrained node i to or from a cluster's core·factorᵀH."""
     at = A[5][i]
@@ -145,14 +146,14 @@ def _change(A: Any, mass: Any, i: Any, cluster: Any, sign: Any) -> None:
                 mass[c_indices[p], cluster] += sign * f_data[q] * c_data[p]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _class_counts(A: Any, labels: Any, mass: Any) -> None:
     """Fill mass = core·factorᵀH."""
     for i in range(labels.size):
         _change(A, mass, i, labels[i], 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _move(A: Any, state: Any, i: Any, links: Any, loops: Any, target: Any) -> None:
     """Put node i into another cluster and bring the totals up to date."""
     labels, weight, inside, size, mass = state
@@ -168,7 +169,7 @@ def _move(A: Any, state: Any, i: Any, links: Any, loops: Any, target: Any) -> No
     _change(A, mass, i, target, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _wake(A: Any, i: Any, awake: Any) -> None:
     """Mark the nodes that i has an edge or a pair with; i itself has just been looked at."""
     indptr, indices, _, _, _, place, p_indptr, p_indices = A[:8]
@@ -181,7 +182,7 @@ def _wake(A: Any, i: Any, awake: Any) -> None:
     awake[i] = 0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _sweep(A: Any, state: Any, awake: Any, every: Any) -> int:
     mine = A[4]
     labels, weight, inside, size, mass = state
@@ -214,7 +215,7 @@ def _sweep(A: Any, state: Any, awake: Any, every: Any) -> int:
     return moves
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _split_off(A: Any, state: Any, empty: Any) -> None:
     """Give the empty cluster the node that the objective gains most (or loses least) by."""
     mine = A[4]
@@ -297,7 +298,7 @@ def fill_empty(A: Penalized, state: KernelClusters) -> int:
 # --- Labels spread from a few nodes over a graph, ring by ring
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _grow(indptr: Any, indices: Any, data: Any, root: Any, labels: Any, k: Any) -> None:
     queued = labels >= 0
     front = np.flatnonzero(queued)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import helper
 from mustlink.kernels.threads import loop
 
 _NODES = 256  # nodes that share one scratch
@@ -72,7 +73,7 @@ def nearest_listed(points: NDArray[Any], indptr: Any, indices: Any, k: int) -> N
     return out
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _gram(points: Any, i: Any, near: Any, m: Any, gaps: Any, G: Any) -> None:
     """G_ab = (x_a − x_i)ᵀ(x_b − x_i) for the first m of `near`, both triangles."""
     d = points.shape[1]
@@ -98,7 +99,7 @@ def _gram(points: Any, i: Any, near: Any, m: Any, gaps: Any, G: Any) -> None:
             G[b, a] = G[a, b]
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _listed(neighbors: Any, i: Any, near: Any, place: Any) -> int:
     """Neighbours of i that are not missing and their places in the row; returns how many."""
     m = 0
@@ -174,7 +175,7 @@ def _fit(points: Any, neighbors: Any, reg: float, convex: bool) -> NDArray[np.fl
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _centred(G: Any, size: Any) -> Any:
     """Gram matrix of the point itself, at the origin, and its neighbours, centred; its trace."""
     B = np.zeros((size, size))
@@ -244,7 +245,7 @@ def tangent_frames(
 _ROUNDING = 64 * np.finfo(np.float64).eps
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def cholesky_solve(C: Any, chosen: Any, m: Any, factor: Any, out: Any) -> bool:
     """Solve C[S, S] v = 1 for the first m indices S of `chosen`: v in `out`, False if C[S, S] <= 0.
 
@@ -274,7 +275,7 @@ def cholesky_solve(C: Any, chosen: Any, m: Any, factor: Any, out: Any) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def simplex_minimum(
     C: Any, m: Any, w: Any, chosen: Any, factor: Any, trial: Any, slope: Any
 ) -> None:
@@ -320,7 +321,7 @@ def simplex_minimum(
         best = value
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _descend(C: Any, count: Any, w: Any, chosen: Any, factor: Any, trial: Any) -> int:
     """Move w to the minimum over the affine hull of the chosen, dropping those that vanish."""
     while cholesky_solve(C, chosen, count, factor, trial):

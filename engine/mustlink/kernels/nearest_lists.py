@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import FEW, helper, inlined, kernel
 from mustlink.kernels.threads import in_threads, loop, workers
 
 _CHUNK = 64  # values looked at together before any is taken
@@ -17,7 +17,7 @@ _HALVINGS = 8  # steps towards that bound
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"nsz", "nnan"})
+@kernel(fastmath={"nsz", "nnan"})
 def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: Any) -> None:
     """Keep the smallest of norms_j - 2 products_ij per row, merged into what was kept.
 
@@ -60,7 +60,7 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
             columns[at] = first + near[c]
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"nsz", "nnan"})
+@inlined(fastmath={"nsz", "nnan"})
 def _bound(score: Any, lanes: Any, k: int, known: Any) -> Any:
     """A value that at least k of `score` (w,) do not exceed; any where none is within `known`.
 
@@ -98,7 +98,7 @@ DOUBTFUL = 1e-4
 # Rows are passed as array and number, here and below, and arrays are not used within an `if`: else
 # numba counts references at every call, in a number that all threads write to, which takes longer
 # than the work.
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
+@helper(fastmath=_FAST)
 def squared_gap(A: Any, i: int, B: Any, j: int) -> Any:
     """|a_i - b_j|² of rows in single precision, the same as |b_j - a_i|²."""
     total = np.float32(0.0)
@@ -108,7 +108,7 @@ def squared_gap(A: Any, i: int, B: Any, j: int) -> Any:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def insert(lengths: Any, nodes: Any, i: int, length: Any, node: int) -> int:
     """Put a node into list i, ascending, unless it is there or too far; its place, k or more if so.
 
@@ -126,7 +126,22 @@ def insert(lengths: Any, nodes: Any, i: int, length: Any, node: int) -> int:
     return place
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
+def insert_all(points: Any, places: Any, first: int, lists: Any, nodes: Any, limits: Any) -> None:
+    """Put the points `places` (m, w), -1 for none, into the lists of `first` and on, but itself.
+
+    `lists` (n, k) are squared lengths, by differences, and `limits` (n,) their last.
+    """
+    for r in range(places.shape[0]):
+        i = first + r
+        for c in range(places.shape[1]):
+            j = np.int64(places[r, c])
+            if j >= 0 and j != i:
+                insert(lists, nodes, i, squared_gap(points, i, points, j), j)
+        limits[i] = lists[i, lists.shape[1] - 1]
+
+
+@kernel()
 def nearest_directly(queries: Any, points: Any, places: Any) -> None:
     """Find the nearest of `points` (w, d) to `queries` (m, d) by differences: places (m, k).
 
@@ -158,7 +173,7 @@ _MANY = 400  # numbers in the centres from which products pay
 _PIECE = 1 << 17  # products held by a thread: a megabyte
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined()
 def _squared_gap(X: Any, i: int, centers: Any, g: int, width: int) -> float:
     """|x_i − c_g|², written into its callers: as a call it is 7 to 20 % slower."""
     total = 0.0
@@ -180,7 +195,7 @@ def _nearest(lo: int, hi: int, X: Any, centers: Any, labels: Any) -> None:
         labels[i] = at
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _nearest_of(
     X: Any, centers: Any, products: Any, squares: Any, rounding: Any, labels: Any
 ) -> None:
@@ -212,6 +227,9 @@ def nearest_centre(X: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.
     labels = np.empty(X.shape[0], dtype=np.int64)
     centers, X = np.ascontiguousarray(centers, dtype=np.float64), np.ascontiguousarray(X)
     k, width = centers.shape
+    if X.size * k < FEW:
+        labels[:] = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        return labels
     if centers.size < _MANY:
         _nearest(len(X), X.size * k, X, centers, labels)
         return labels
@@ -236,7 +254,7 @@ _TASK = 1 << 24  # operations of a task: some milliseconds
 _FAST_OUTSIDE = {"reassoc", "contract", "nsz"}  # sums in any order, but the same one always
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST_OUTSIDE, inline="always")
+@inlined(fastmath=_FAST_OUTSIDE)
 def _gap_outside(X: Any, i: int, Q: Any, q: int) -> float:
     total = 0.0
     for c in range(Q.shape[1]):
@@ -245,7 +263,7 @@ def _gap_outside(X: Any, i: int, Q: Any, q: int) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST_OUTSIDE)
+@kernel(fastmath=_FAST_OUTSIDE)
 def _outside(
     X: Any, group: Any, Q: Any, own: Any, first: int, last: int, near: Any, best: Any
 ) -> None:
@@ -258,7 +276,7 @@ def _outside(
                         best[q], near[q] = value, i
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST_OUTSIDE)
+@kernel(fastmath=_FAST_OUTSIDE)
 def _inside(X: Any, group: Any, Q: Any, near: Any, best: Any) -> None:
     for i in range(X.shape[0]):
         q = group[i]
@@ -314,7 +332,7 @@ def _nothing(count: int) -> Found:
 # --- Lists put in order
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def reorder(rows: Any, order: Any, done: Any) -> None:
     """Move row i of `rows` (n, k) to row order[i], in place; `done` (n,) comes False."""
     k = rows.shape[1]
@@ -335,7 +353,7 @@ def reorder(rows: Any, order: Any, done: Any) -> None:
             rows[start, c] = held[c]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def order_ties(indices: Any, lengths: Any) -> None:
     """Order entries of equal length by number, in ascending lists (n, k)."""
     n, k = indices.shape

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import helper, kernel
 from mustlink.kernels.threads import loop
 
 _FAINT = 0.01  # added to edges before the logarithm: what a picture without edges has
@@ -15,7 +15,7 @@ _SPECK, _FEW = 5e-4, 16  # share of a picture, and pixels, below which a region 
 _FIRST = 100.0  # log-odds by which specks come first
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def borders(labels: Any, edges: Any, k: int) -> tuple[Any, Any]:
     """Border lengths (k, k) between regions, and the edge strengths summed along them.
 
@@ -38,7 +38,7 @@ def borders(labels: Any, edges: Any, k: int) -> tuple[Any, Any]:
     return lengths, strengths
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def odds(a: int, b: int, regions: Any, lengths: Any, strengths: Any, weights: Any) -> float:
     """Log-odds that neighbours a and b are different things, see `Merging`."""
     colours, textures, sizes, rims, total = regions
@@ -52,7 +52,7 @@ def odds(a: int, b: int, regions: Any, lengths: Any, strengths: Any, weights: An
     return found + weights[6] * np.log(length / min(rims[a], rims[b]))
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _distance(counts: Any, a: int, b: int, sizes: Any) -> float:
     """Hellinger distance of two histograms, from 0 to 1."""
     total = 0.0
@@ -62,7 +62,7 @@ def _distance(counts: Any, a: int, b: int, sizes: Any) -> float:
     return np.sqrt(0.5 * total)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def merged(
     colours: Any, textures: Any, lengths: Any, strengths: Any, weights: Any
 ) -> tuple[Any, Any]:
@@ -102,7 +102,7 @@ def merged(
     return pairs, values
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _join(a: int, b: int, regions: Any, lengths: Any, strengths: Any) -> None:
     """Make b a part of a, with all its borders."""
     colours, textures, sizes, rims, _ = regions
@@ -119,7 +119,7 @@ def _join(a: int, b: int, regions: Any, lengths: Any, strengths: Any) -> None:
             lengths[b, c] = lengths[c, b] = 0
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _look(a: int, costs: Any, least: Any, nearest: Any) -> None:
     """Find the neighbour of least odds again."""
     nearest[a] = np.argmin(costs[a])
@@ -129,7 +129,7 @@ def _look(a: int, costs: Any, least: Any, nearest: Any) -> None:
 # --- Basins of a picture of heights: where water gathers, and what flows there
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def minima(heights: Any) -> tuple[Any, int]:
     """Regional minima of (h, w) numbered from 0 in reading order, -1 elsewhere, and how many.
 
@@ -168,7 +168,7 @@ def minima(heights: Any) -> tuple[Any, int]:
     return found, count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def flood(heights: Any, markers: Any) -> Any:
     """Labels (h, w) where `markers` has -1, by rising water; every label stays connected.
 
@@ -199,7 +199,7 @@ def flood(heights: Any, markers: Any) -> Any:
     return found
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _wait(p: int, level: int, first: Any, last: Any, after: Any) -> None:
     """Put a pixel at the end of the queue of its level."""
     if first[level] < 0:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.threads import loop
 
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd
 _FAR, _NEAR = np.uint64(32), np.uint64(29)
+_FEW_ROWS = 1 << 13  # for which a kernel is not worth loading
 _MINUS_ZERO = np.uint32(0x80000000)
 
 
@@ -33,7 +34,7 @@ def _hash(lo: int, hi: int, bits: Any, out: Any) -> None:
         out[i, 1] = b ^ (b >> _FAR)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def _place(hashes: Any, table: Any, keys: Any, count: Any, nodes: Any, first: Any, at: Any) -> int:
     mask = np.uint64(table.size - 1)
     for i in range(hashes.shape[0]):
@@ -76,11 +77,19 @@ class RowTable:
         self._keys = np.empty((n, 2), dtype=np.uint64)
         self._first = np.empty(n, dtype=np.int64)
         self._at = 0
+        self._small: dict[bytes, int] | None = {} if n <= _FEW_ROWS else None
         self.nodes: NDArray[np.integer[Any]] = np.empty(n, dtype=wide)
         self.count = 0
 
     def add(self, X: NDArray[np.float32]) -> None:
         """Number the next block of rows."""
+        if self._small is not None:
+            for at, row in enumerate(X + np.float32(0.0), self._at):  # -0.0 becomes 0.0
+                self.nodes[at] = number = self._small.setdefault(row.tobytes(), self.count)
+                if number == self.count:
+                    self._first[number], self.count = at, self.count + 1
+            self._at += X.shape[0]
+            return
         found = _place(
             row_hashes(X), self._table, self._keys, self.count, self.nodes, self._first, self._at
         )
@@ -98,10 +107,11 @@ class RowTable:
 # seconds to compile, and short rows, which most are, want insertion anyway.
 
 
-SHORT = 64  # entries up to which a row is best put in order by counting
+_SHORT = 64  # entries up to which a row is best put in order by counting
+_ROWS = 1 << 10  # at a time
 
 
-@nb.njit(cache=True, nogil=True)
+@inlined()
 def place_row(found: Any, held: Any, count: int, columns: Any, values: Any, first: int) -> None:
     """Write `count` different columns and their values in order from `first` on.
 
@@ -115,7 +125,7 @@ def place_row(found: Any, held: Any, count: int, columns: Any, values: Any, firs
         values[first + less] = held[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def sort_row(columns: Any, values: Any, first: int, last: int) -> None:
     """Sort entries first to last - 1 by column, values along; equal columns come in any order.
 
@@ -134,3 +144,27 @@ def sort_row(columns: Any, values: Any, first: int, last: int) -> None:
             columns[to] = column
             values[to] = value
         gap //= 3
+
+
+@loop()
+def _sort(
+    lo: int, hi: int, indptr: Any, columns: Any, data: Any, some_columns: Any, some_data: Any
+) -> None:
+    n = indptr.size - 1
+    for part in range(lo, hi):
+        found, held = some_columns[part], some_data[part]
+        for i in range(part * _ROWS, min((part + 1) * _ROWS, n)):
+            first, last = indptr[i], indptr[i + 1]
+            if last - first > _SHORT:
+                sort_row(columns, data, first, last)
+                continue
+            for q in range(first, last):
+                found[q - first], held[q - first] = columns[q], data[q]
+            place_row(found, held, last - first, columns, data, first)
+
+
+def sort_rows(indptr: NDArray[np.int64], columns: NDArray[Any], values: NDArray[Any]) -> None:
+    """Put the entries of all rows in order, in place; no row has a column twice."""
+    room = -(-(indptr.size - 1) // _ROWS), _SHORT  # made here: in a kernel it is slow to compile
+    short = np.empty(room, columns.dtype), np.empty(room, values.dtype)
+    _sort(room[0], _SHORT * columns.size, indptr, columns, values, *short)

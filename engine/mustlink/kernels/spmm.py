@@ -12,67 +12,30 @@ import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mustlink.kernels.row_hash import SHORT, place_row, sort_row
+from mustlink.kernels.compiled import FEW
+from mustlink.kernels.row_hash import sort_rows
 from mustlink.kernels.threads import loop
 
-
-@loop(fastmath=True)
-def _spmm(lo: int, hi: int, indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
-    for i in range(lo, hi):
-        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
+_PIECE = 1 << 16  # rows of a matrix that are converted at a time
 
 
 @loop(fastmath=True)
-def _affine(
-    lo: int, hi: int, indptr: Any, indices: Any, data: Any, X: Any, V: Any, B: Any, scale: Any,
-    weights: Any, Y: Any,
+def _products(
+    lo: int, hi: int,
+    indptr: Any, indices: Any, data: Any, X: Any, V: Any, B: Any, scale: Any, weights: Any,
+    step: Any, Y: Any,
 ) -> None:  # fmt: skip
-    of_sums, of_own, of_other, kept = weights[0], weights[1], weights[2], weights[3]
+    of_sums, of_own, of_other = weights[0], weights[1], weights[2]
+    kept, old = weights[3], weights[4]
     each = scale.size > 1
     for i in range(lo, hi):
         s = scale[i] if each else scale[0]
-        by = s * of_sums, s * of_own + kept, s * of_other
-        affine_row(indices, data, indptr[i], indptr[i + 1], X, V, B, by, Y, i)
-
-
-@loop()  # with fastmath its last bits were others when compiled now than when read from the cache
-def _chebyshev(
-    lo: int, hi: int,
-    indptr: Any, indices: Any, data: Any, X: Any, B: Any, inverse: Any, weights: Any, step: Any,
-    Y: Any,
-) -> None:  # fmt: skip
-    shift, factor, old, new = weights[0], weights[1], weights[2], weights[3]
-    width = nb.uint64(X.shape[1])
-    for i in range(lo, hi):
-        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
-        scale = new * inverse[i]
-        for c in range(width):
-            residual = B[i, c] - shift * X[i, c] - factor * Y[i, c]
-            move = old * step[i, c] + scale * residual
-            step[i, c] = move
-            Y[i, c] = X[i, c] + move
-
-
-@loop(fastmath=True)
-def _scaled(lo: int, hi: int, X: Any, by: Any, Y: Any) -> None:
-    width = nb.uint64(X.shape[1])
-    for i in range(lo, hi):
-        for c in range(width):
-            Y[i, c] = by[i] * X[i, c]
-
-
-@loop(fastmath=True)
-def _add(lo: int, hi: int, indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
-    width = nb.uint64(X.shape[1])
-    for i in range(lo, hi):
-        for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
-            j = nb.uint64(indices[q])
-            for c in range(width):
-                Y[i, c] += data[q] * X[j, c]
+        p, q, r = s * of_sums, s * of_own + kept, s * of_other
+        affine_row(indices, data, indptr[i], indptr[i + 1], X, Y, i, V, B, step, p, q, r, old)
 
 
 def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
@@ -82,8 +45,11 @@ def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     """
     X = np.ascontiguousarray(X)
     Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
-    arrays = matrix.indptr, matrix.indices, matrix.data
-    _spmm(len(Y), matrix.nnz * X.shape[1], *arrays, X, Y)
+    if matrix.data.dtype == X.dtype:
+        return _affinely(matrix, X, (X[:0], X[:0]), None, (1.0, 0.0, 0.0, 0.0), Y)
+    for first in range(0, len(Y), _PIECE):  # no kernel for two precisions, nor a copy of all
+        some = slice(first, first + _PIECE)
+        Y[some] = spmm(matrix[some].astype(X.dtype), X)
     return Y
 
 
@@ -107,16 +73,23 @@ def _affinely(
     X: NDArray[Any],
     others: tuple[NDArray[Any], NDArray[Any]],
     scale: NDArray[Any] | None,
-    weights: tuple[float, float, float, float],
+    weights: tuple[float, ...],
     out: NDArray[Any] | None = None,
+    step: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Return diag(scale)(p·matrix·X + q·V + r·B) + kept·V, `weights` (p, q, r, kept)."""
+    """Return diag(scale)(p·matrix·X + q·V + r·B) + kept·V, `weights` (p, q, r, kept).
+
+    V and B may have no rows: then it is matrix·X. With a `step`, of which `old` is a fifth weight,
+    the step becomes old·step + all that, and V + step is returned.
+    """
     X = np.ascontiguousarray(X)
     V, B = (np.ascontiguousarray(block, dtype=X.dtype) for block in others)
     Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype) if out is None else out
     scale = np.ones(1, dtype=X.dtype) if scale is None else scale.astype(X.dtype, copy=False)
-    arrays = matrix.indptr, matrix.indices, matrix.data, X, V, B, scale
-    _affine(len(Y), matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
+    by = np.zeros(5, dtype=X.dtype)
+    by[: len(weights)] = weights
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, V, B, scale, by
+    _products(len(Y), matrix.nnz * X.shape[1], *arrays, X[:0] if step is None else step, Y)
     return Y
 
 
@@ -132,12 +105,9 @@ def chebyshev_step(
 
     `weights` are (shift, factor, old, new), `inverse` (m,) is D⁻¹. `step` (m, b) is changed.
     """
-    X = np.ascontiguousarray(X)
-    Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
-    arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
-    work, by = matrix.nnz * X.shape[1], np.array(weights, dtype=X.dtype)
-    _chebyshev(len(Y), work, *arrays, by, step, Y)
-    return Y
+    shift, factor, old, new = weights
+    by = -new * factor, -new * shift, new, 0.0, old
+    return _affinely(matrix, X, (X, B), inverse, by, step=step)
 
 
 def jacobi_step(
@@ -161,60 +131,82 @@ def residual(
 
 def scaled_rows(X: NDArray[Any], by: NDArray[Any]) -> NDArray[Any]:
     """Return diag(by)X."""
-    Y = np.empty(X.shape, X.dtype)
-    _scaled(len(X), X.size, np.ascontiguousarray(X), by, Y)
-    return Y
+    empty = sp.csr_matrix((len(X), 0), dtype=X.dtype)
+    return _affinely(empty, X, (X, X), by, (0.0, 1.0, 0.0, 0.0))
 
 
 def add_product(matrix: Any, X: NDArray[Any], Y: NDArray[Any]) -> None:
     """In place Y += matrix @ X, for a matrix of a few entries a row: prolongation from a grid."""
-    arrays = matrix.indptr, matrix.indices, matrix.data, X, Y
-    _add(len(Y), (matrix.nnz + Y.shape[0]) * X.shape[1], *arrays)
+    _affinely(matrix, X.astype(Y.dtype, copy=False), (Y, Y), None, (1.0, 1.0, 0.0, 0.0), Y)
 
 
-# --- One row of a sparse matrix times a dense block, in vector registers: the inside of all pro
+# --- One row of a sparse matrix times a dense block, in vector registers: inside of all products
 #
 # A compiler that sees Y[i, c] += w·X[j, c] writes the sums to memory and reads them again at every
 # entry, as Y might be part of X, and does the last columns of thirteen one by one. Here two vectors
 # of L columns stay in registers for a whole row. The second ends where the block ends, so that any
 # width from L to 2L is two vectors; columns that are in both are the same sums twice. Calls, one a
-# row, took a fifth of the time: the sums are put into the loops of their callers.
+# row, took a fifth of the time: the sums are put into the loops of their callers, as instructions,
+# since a function that is put there is compiled twice.
 
 
 _WORD, _LANE = ir.IntType(64), ir.IntType(32)
 
 
 def _typed(
-    typing: Any, lanes: Any, indices: Any, data: Any, first: Any, last: Any, X: Any, a: Any, b: Any,
-    Y: Any, i: Any,
-) -> Any:  # fmt: skip
-    """The sums of columns a, …, a + lanes − 1 and b, …, b + lanes − 1; `lanes` is a literal."""
-    blocks_fit = X.layout == Y.layout == "C" and X.dtype == Y.dtype
-    if not isinstance(lanes, types.IntegerLiteral) or not blocks_fit:
-        return None
+    typing: Any, indices: Any, data: Any, first: Any, last: Any, X: Any, Y: Any, i: Any
+) -> Any:
     word = types.int64
-    signature = types.void(lanes, indices, data, word, word, X, word, word, Y, word)
-    return signature, _emit
+    fit = X.layout == Y.layout == "C" and X.dtype == Y.dtype
+    return (types.void(indices, data, word, word, X, Y, word), _emit) if fit else None
 
 
 def _typed_affine(
-    typing: Any, lanes: Any, indices: Any, data: Any, first: Any, last: Any, X: Any, a: Any, b: Any,
-    Y: Any, i: Any, V: Any, B: Any, of_sums: Any, of_own: Any, of_other: Any,
+    typing: Any, indices: Any, data: Any, first: Any, last: Any, X: Any, Y: Any, i: Any, V: Any,
+    B: Any, step: Any, of_sums: Any, of_own: Any, of_other: Any, old: Any,
 ) -> Any:  # fmt: skip
-    """The same, then of_sums·sums + of_own·V[i] + of_other·B[i]."""
-    plain, number = _typed(typing, lanes, indices, data, first, last, X, a, b, Y, i), X.dtype
-    if plain is None or {(block.layout, block.dtype) for block in (V, B)} != {("C", number)}:
+    plain, number = _typed(typing, indices, data, first, last, X, Y, i), X.dtype
+    if plain is None or {(block.layout, block.dtype) for block in (V, B, step)} != {("C", number)}:
         return None
-    return types.void(*plain[0].args, V, B, number, number, number), _emit
+    return types.void(*plain[0].args, V, B, step, number, number, number, number), _emit
 
 
 def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     kinds = signature.args
-    lanes, number = kinds[0].literal_value, kinds[5].dtype
-    indices, data, X, Y = (
-        context.make_array(kinds[k])(context, builder, arguments[k]) for k in (1, 2, 5, 8)
-    )
-    first, last, a, b, i = (arguments[k] for k in (3, 4, 6, 7, 9))
+    held = [
+        context.make_array(kind)(context, builder, one) if isinstance(kind, types.Array) else one
+        for kind, one in zip(kinds, arguments, strict=True)
+    ]
+    width = builder.extract_value(held[4].shape, 1)
+
+    def up_to(lanes: int, start: Any) -> None:
+        """The columns from `start` on, up to twice the lanes of a vector."""
+        left = builder.sub(width, start)
+        least = ir.Constant(_WORD, lanes if lanes > 1 else 0)
+        with builder.if_else(builder.icmp_signed(">", left, least)) as (these, fewer):
+            with these:
+                last = builder.sub(width, ir.Constant(_WORD, lanes))
+                _two_vectors(context, builder, kinds, held, lanes, (start, last))
+            with fewer:
+                if lanes > 1:
+                    up_to(lanes // 2, start)
+
+    sixteen = ir.Constant(_WORD, 16)
+    count = builder.udiv(width, sixteen)
+    with cgutils.for_range(builder, count) as part:
+        start = builder.mul(part.index, sixteen)
+        columns = start, builder.add(start, ir.Constant(_WORD, 8))
+        _two_vectors(context, builder, kinds, held, 8, columns)
+    up_to(8, builder.mul(count, sixteen))
+    return context.get_dummy_value()
+
+
+def _two_vectors(
+    context: Any, builder: Any, kinds: Any, held: Any, lanes: int, columns: tuple[Any, Any]
+) -> None:
+    """The result in columns a, …, a + lanes − 1 and b, …, b + lanes − 1."""
+    number = kinds[4].dtype
+    indices, data, first, last, X, Y, i = held[:7]
     vector = ir.VectorType(context.get_data_type(number), lanes)
     zero = ir.Constant(vector, [0.0] * lanes)
     nowhere, left = ir.Constant(vector, ir.Undefined), ir.Constant(_LANE, 0)
@@ -237,14 +229,14 @@ def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     q, *sums = builder.phi(_WORD), builder.phi(vector), builder.phi(vector)
     j = builder.load(builder.gep(indices.data, [q]))
     j = j if j.type == _WORD else builder.sext(j, _WORD)
-    w = context.cast(builder, builder.load(builder.gep(data.data, [q])), kinds[2].dtype, number)
+    w = context.cast(builder, builder.load(builder.gep(data.data, [q])), kinds[1].dtype, number)
     w = spread(w)
     bytes_each = number.bitwidth // 8  # rows of 13 numbers begin anywhere
     found = []
-    for held, column in zip(sums, (a, b), strict=True):
+    for total, column in zip(sums, columns, strict=True):
         x = builder.load(at(X, j, column), align=bytes_each)
         term = builder.fmul(w, x, flags=["contract"])
-        found.append(builder.fadd(held, term, flags=["contract"]))
+        found.append(builder.fadd(total, term, flags=["contract"]))
     following = builder.add(q, ir.Constant(_WORD, 1))
     builder.cbranch(builder.icmp_signed("<", following, last), body, done)
     for node, before, after in zip(
@@ -258,80 +250,53 @@ def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     for node, after in zip(written, found, strict=True):
         node.add_incoming(zero, start)
         node.add_incoming(after, body)
-    made: list[Any] = written
-    if len(arguments) > 10:
-        V, B = (context.make_array(kinds[k])(context, builder, arguments[k]) for k in (10, 11))
-        p, q, r = (spread(one) for one in arguments[12:])
-        made = []
-        for node, column in zip(written, (a, b), strict=True):
-            total = builder.fmul(p, node)
-            for by, block in ((q, V), (r, B)):
-                term = builder.fmul(by, builder.load(at(block, i, column), align=bytes_each))
-                total = builder.fadd(total, term, flags=["contract"])
-            made.append(total)
-    for value, column in zip(made, (a, b), strict=True):
-        builder.store(value, at(Y, i, column), align=bytes_each)
-    return context.get_dummy_value()
+
+    def load(block: Any, row: Any) -> list[Any]:
+        return [builder.load(at(block, row, column), align=bytes_each) for column in columns]
+
+    def store(values: list[Any], block: Any) -> None:
+        for value, column in zip(values, columns, strict=True):
+            builder.store(value, at(block, i, column), align=bytes_each)
+
+    def add(values: list[Any], by: Any, more: list[Any]) -> list[Any]:
+        terms = [builder.fmul(by, one) for one in more]
+        return [
+            builder.fadd(value, term, flags=["contract"])
+            for value, term in zip(values, terms, strict=True)
+        ]
+
+    if len(held) == 7:
+        store(written, Y)
+        return
+    V, B, step = held[7:10]
+    none = ir.Constant(_WORD, 0)
+    with builder.if_else(builder.icmp_signed("==", V.nitems, none)) as (plain, affine):
+        with plain:
+            store(written, Y)
+        with affine:
+            p, q, r, old = (spread(one) for one in held[10:])
+            own = load(V, i)
+            made = add([builder.fmul(p, one) for one in written], q, own)
+            made = add(made, r, load(B, i))
+            with builder.if_else(builder.icmp_signed("==", step.nitems, none)) as (still, moving):
+                with still:
+                    store(made, Y)
+                with moving:
+                    made = add(made, old, load(step, i))
+                    store(made, step)
+                    store([builder.fadd(x, y) for x, y in zip(own, made, strict=True)], Y)
 
 
-_two_vectors: Any = intrinsic(_typed)
-_affine_vectors: Any = intrinsic(_typed_affine)
-
-
-@nb.njit(cache=True, nogil=True, forceinline=True)
-def row_sums(indices: Any, data: Any, first: Any, last: Any, X: Any, Y: Any, i: Any) -> None:
-    """Write Y[i] = Σ_q data[q]·X[indices[q]] over first <= q < last, X and Y in C order.
-
-    Every column is summed in the order of q, whatever the width.
-    """
-    width = X.shape[1]
-    if width > 16:
-        for end in range(16, width + 16, 16):
-            at = min(end, width) - 16
-            _two_vectors(8, indices, data, first, last, X, at, at + 8, Y, i)
-    elif width > 8:
-        _two_vectors(8, indices, data, first, last, X, 0, width - 8, Y, i)
-    elif width > 4:
-        _two_vectors(4, indices, data, first, last, X, 0, width - 4, Y, i)
-    elif width > 2:
-        _two_vectors(2, indices, data, first, last, X, 0, width - 2, Y, i)
-    elif width > 0:
-        _two_vectors(1, indices, data, first, last, X, 0, width - 1, Y, i)
-
-
-@nb.njit(cache=True, nogil=True, forceinline=True)
-def affine_row(
-    indices: Any,
-    data: Any,
-    first: Any,
-    last: Any,
-    X: Any,
-    V: Any,
-    B: Any,
-    by: Any,
-    Y: Any,
-    i: Any,
-) -> None:
-    """Write Y[i] = p·(its sums, see `row_sums`) + q·V[i] + r·B[i], `by` (p, q, r); Y is not X."""
-    width, (p, q, r) = X.shape[1], by
-    if width > 16:
-        for end in range(16, width + 16, 16):
-            at = min(end, width) - 16
-            _affine_vectors(8, indices, data, first, last, X, at, at + 8, Y, i, V, B, p, q, r)
-    elif width > 8:
-        _affine_vectors(8, indices, data, first, last, X, 0, width - 8, Y, i, V, B, p, q, r)
-    elif width > 4:
-        _affine_vectors(4, indices, data, first, last, X, 0, width - 4, Y, i, V, B, p, q, r)
-    elif width > 2:
-        _affine_vectors(2, indices, data, first, last, X, 0, width - 2, Y, i, V, B, p, q, r)
-    elif width > 0:
-        _affine_vectors(1, indices, data, first, last, X, 0, width - 1, Y, i, V, B, p, q, r)
+# row_sums(indices, data, first, last, X, Y, i) writes Y[i] = Σ_q data[q]·X[indices[q]] over
+# first <= q < last, X and Y in C order. Every column is summed in the order of q, whatever the
+# width. affine_row(…, V, B, step, p, q, r, old) writes Y[i] = p·(these sums) + q·V[i] + r·B[i], or
+# the sums alone where V has no rows. Where `step` has rows, the step[i] becomes old·step[i] + all
+# that, and Y[i] = V[i] + step[i]. Y is not X, but may be V.
+row_sums: Any = intrinsic(_typed)
+affine_row: Any = intrinsic(_typed_affine)
 
 
 # --- A matrix renumbered and scaled in one go, without the copies that fancy indexing makes
-
-
-_ROWS = 1 << 10  # at a time
 
 
 @loop()
@@ -348,25 +313,16 @@ def _count(
 @loop()
 def _fill(
     lo: int, hi: int, indptr: Any, indices: Any, data: Any, nodes: Any, positions: Any, root: Any,
-    rows: Any, columns: Any, values: Any, some_columns: Any, some_values: Any,
+    rows: Any, columns: Any, values: Any,
 ) -> None:  # fmt: skip
-    for part in range(lo, hi):
-        found, held = some_columns[part], some_values[part]
-        for i in range(part * _ROWS, min((part + 1) * _ROWS, nodes.size)):
-            old, first, last = nodes[i], rows[i], rows[i + 1]
-            short = last - first <= SHORT
-            at = 0 if short else first
-            to, into = (found, held) if short else (columns, values)
-            for q in range(indptr[old], indptr[old + 1]):
-                j = positions[indices[q]]
-                if j >= 0:
-                    to[at] = j
-                    into[at] = data[q] / (root[i] * root[j])
-                    at += 1
-            if not short:
-                sort_row(columns, values, first, last)
-                continue
-            place_row(found, held, at, columns, values, first)
+    for i in range(lo, hi):
+        old, at = nodes[i], rows[i]
+        for q in range(indptr[old], indptr[old + 1]):
+            j = positions[indices[q]]
+            if j >= 0:
+                columns[at] = j
+                values[at] = data[q] / (root[i] * root[j])
+                at += 1
 
 
 @loop()
@@ -396,6 +352,12 @@ def scaled_permutation(
     and stored as `dtype`. Cost O(nnz log degree); beside S nothing larger than (n,).
     """
     m = nodes.size
+    if W.nnz < FEW:
+        part = W[nodes][:, nodes].tocoo()
+        part.data = (part.data / (root[part.row] * root[part.col])).astype(dtype)
+        few = part.tocsr()
+        few.sort_indices()
+        return few
     positions = np.full(W.shape[0], -1, dtype=W.indices.dtype)
     positions[nodes] = np.arange(m, dtype=positions.dtype)
     rows = np.zeros(m + 1, dtype=np.int64)
@@ -407,9 +369,8 @@ def scaled_permutation(
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
     arrays = W.indptr, W.indices, W.data, nodes, positions, root
-    room = -(-m // _ROWS), SHORT  # made here: arrays made in a kernel are slow to compile
-    short = np.empty(room, dtype=columns.dtype), np.empty(room, dtype=dtype)
-    _fill(room[0], W.nnz, *arrays, rows, columns, values, *short)
+    _fill(m, W.nnz, *arrays, rows, columns, values)
+    sort_rows(rows, columns, values)
     found = sp.csr_matrix((m, m), dtype=dtype)
     found.indptr, found.indices = rows.astype(W.indptr.dtype, copy=False), columns
     found.data, found.has_sorted_indices = values, True

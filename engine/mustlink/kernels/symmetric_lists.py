@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.graph_walk import join
-from mustlink.kernels.row_hash import SHORT, place_row, sort_row
+from mustlink.kernels.row_hash import sort_row, sort_rows
 from mustlink.kernels.threads import loop
 
-_ROWS = 1 << 10  # at a time
 _PARTS = 2  # of the named nodes; each looks through all lists, which more parts do not make up for
 
 
@@ -32,16 +32,6 @@ def _look_back(lo: int, hi: int, indices: Any, back: Any, count: Any) -> None:
                         at = b
             back[i, a] = at
         count[i + 1] = held
-
-
-@nb.njit(cache=True, nogil=True)
-def _count_named(indices: Any, back: Any, count: Any) -> None:
-    """Add the entries of lists that are not mutual."""
-    n, k = indices.shape
-    for i in range(n):
-        for a in range(k):
-            if indices[i, a] >= 0 and back[i, a] < 0:
-                count[indices[i, a] + 1] += 1
 
 
 @loop()
@@ -64,7 +54,10 @@ def _write_own(
 def _write_named(
     lo: int, hi: int, indices: Any, weights: Any, back: Any, at: Any, columns: Any, data: Any
 ) -> None:
-    """Entries of lists that are not mutual, by a part of the listed nodes at a time."""
+    """Entries of lists that are not mutual, by a part of the listed nodes at a time.
+
+    From place at[j] on; without `columns` they are counted there only.
+    """
     n, k = indices.shape
     half = data.dtype.type(0.5)
     for part in range(lo, hi):
@@ -73,26 +66,10 @@ def _write_named(
             for a in range(k):
                 j = indices[i, a]
                 if low <= j < high and back[i, a] < 0:
-                    columns[at[j]] = i
-                    data[at[j]] = half * weights[i, a]
+                    if columns.size:
+                        columns[at[j]] = i
+                        data[at[j]] = half * weights[i, a]
                     at[j] += 1
-
-
-@loop()
-def _sort(
-    lo: int, hi: int, indptr: Any, columns: Any, data: Any, some_columns: Any, some_data: Any
-) -> None:
-    n = indptr.size - 1
-    for part in range(lo, hi):
-        found, held = some_columns[part], some_data[part]
-        for i in range(part * _ROWS, min((part + 1) * _ROWS, n)):
-            first, last = indptr[i], indptr[i + 1]
-            if last - first > SHORT:
-                sort_row(columns, data, first, last)
-                continue
-            for q in range(first, last):
-                found[q - first], held[q - first] = columns[q], data[q]
-            place_row(found, held, last - first, columns, data, first)
 
 
 def symmetric_lists(
@@ -109,46 +86,40 @@ def symmetric_lists(
     back = np.empty((n, k), dtype=np.min_scalar_type(-k))
     indptr = np.zeros(n + 1, dtype=np.int64)
     _look_back(n, work, indices, back, indptr)
-    _count_named(indices, back, indptr)
+    lists = indices, weights, back
+    wide: Any = np.int32 if n * k < 2**30 else np.int64
+    _write_named(_PARTS, work, *lists, indptr[1:], np.empty(0, wide), np.empty(0, weights.dtype))
     np.cumsum(indptr, out=indptr)
     entries = int(indptr[-1])
     data = np.empty(entries, dtype=weights.dtype)
     columns: NDArray[np.integer] = np.empty(entries, np.int32 if entries < 2**31 else np.int64)
     at = indptr[:-1].copy()
-    _write_own(n, work, indices, weights, back, at, columns, data)
-    _write_named(_PARTS, work, indices, weights, back, at, columns, data)
-    room = -(-n // _ROWS), SHORT  # made here: arrays made in a kernel are slow to compile
-    short = np.empty(room, columns.dtype), np.empty(room, data.dtype)
-    _sort(room[0], work, indptr, columns, data, *short)
+    _write_own(n, work, *lists, at, columns, data)
+    _write_named(_PARTS, work, *lists, at, columns, data)
+    sort_rows(indptr, columns, data)
     return data, columns, indptr
 
 
 # --- Neighbour lists that are found and read by blocks: node numbers, components, entries
 
 
-@nb.njit(cache=True, nogil=True)
 def name_outside(indices: Any, inside: int, names: Any, first: int, stop: int) -> None:
     """Call entries that are no nodes of a block of `inside` by -2 - names[entry - inside].
 
     So they stay apart from those of the block, and of what is read next in the same place.
     """
-    for i in range(first, stop):
-        for c in range(indices.shape[1]):
-            if indices[i, c] >= inside:
-                indices[i, c] = -2 - names[indices[i, c] - inside]
+    some = indices[first:stop]
+    beyond = some >= inside
+    some[beyond] = -2 - names[some[beyond] - inside]
 
 
-@nb.njit(cache=True, nogil=True)
 def name_all(indices: Any, block: int, first: int, stop: int) -> None:
     """Call all entries by their nodes: those of the block begin with node `block`."""
-    for i in range(first, stop):
-        for c in range(indices.shape[1]):
-            j = indices[i, c]
-            if j != -1:
-                indices[i, c] = j + block if j >= 0 else -2 - j
+    some = indices[first:stop]
+    some[:] = np.where(some >= 0, some + some.dtype.type(block), -2 - some)  # -1 stays
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def join_lists(parent: Any, first: int, indices: Any) -> None:
     """Join the nodes from `first` on with those in their lists (m, k), -1 for none."""
     for i in range(indices.shape[0]):
@@ -157,7 +128,7 @@ def join_lists(parent: Any, first: int, indices: Any) -> None:
                 join(parent, first + i, indices[i, c])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def count_outside(indices: Any, bucket: Any, own: int, counts: Any) -> int:
     """Add to `counts` (b,) the entries of lists of bucket `own` that name nodes of others."""
     entries = 0
@@ -171,7 +142,7 @@ def count_outside(indices: Any, bucket: Any, own: int, counts: Any) -> int:
     return entries
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def entries_outside(
     indices: Any, weights: Any, first: int, rows: Any, columns: Any, values: Any
 ) -> int:
@@ -187,7 +158,7 @@ def entries_outside(
     return done
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def entries_inside(indices: Any, weights: Any, first: int, records: Any, done: int) -> int:
     """Add to `done` records the entries of lists, and (j, i) for nodes j inside; how many then."""
     m, k = indices.shape
@@ -212,7 +183,7 @@ def entries_inside(indices: Any, weights: Any, first: int, records: Any, done: i
 _MIRRORED_ROWS = 1 << 12  # at a time
 
 
-@nb.njit(cache=True, nogil=True, forceinline=True)
+@inlined()
 def _mixed(x: Any) -> Any:
     """A bijection of 64 bits in which every bit depends on all (splitmix64)."""
     x = (x ^ (x >> nb.uint64(30))) * nb.uint64(0xBF58476D1CE4E5B9)
@@ -251,7 +222,7 @@ def is_symmetric(W: sp.csr_matrix) -> bool:
 # --- Entries of a sparse matrix that come in any order become rows: some rows at a time
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def deal(bucket: Any, rows: Any, columns: Any, values: Any, starts: Any, out: Any) -> None:
     """Entries by bucket into records `out`, `starts` (buckets,) being where each begins there."""
     for e in range(rows.size):
@@ -260,7 +231,7 @@ def deal(bucket: Any, rows: Any, columns: Any, values: Any, starts: Any, out: An
         out[at].row, out[at].column, out[at].value = rows[e], columns[e], values[e]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel()
 def into_rows(
     records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any, place: Any
 ) -> int:

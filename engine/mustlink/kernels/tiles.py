@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numba as nb
 import numpy as np
 from llvmlite import binding, ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from mustlink.kernels.compiled import inlined
 from mustlink.kernels.threads import loop
 
 _WORD, _LANE = ir.IntType(64), ir.IntType(32)
@@ -123,89 +123,102 @@ def _bytes(vector: Any) -> int:
     return 8 if isinstance(vector.element, ir.DoubleType) else 4
 
 
-def _typed_eight(typing: Any, X: Any, i: Any, c: Any, Y: Any, j: Any, d: Any) -> Any:
-    """Y[j, d : d + 8] = X[i, c : c + 8], in the precision of Y."""
+def _typed_copy(
+    typing: Any, X: Any, first: Any, c: Any, Y: Any, j: Any, d: Any, count: Any, width: Any
+) -> Any:
     word = types.int64
-    return types.void(X, word, word, Y, word, word), _emit_eight
+    return types.void(X, word, word, Y, word, word, word, word), _emit_copy
 
 
-def _emit_eight(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    kinds, places = signature.args, []
-    for k in (0, 3):
-        block = context.make_array(kinds[k])(context, builder, arguments[k])
-        row = builder.mul(arguments[k + 1], builder.extract_value(block.shape, 1))
-        number = context.get_data_type(kinds[k].dtype)
-        place = builder.gep(block.data, [builder.add(row, arguments[k + 2])])
-        places.append(builder.bitcast(place, ir.VectorType(number, 8).as_pointer()))
-    source, target = places
-    x = builder.load(source, align=kinds[0].dtype.bitwidth // 8)
-    if source.type != target.type:
-        x = builder.fpext(x, target.type.pointee)
-    builder.store(x, target, align=kinds[3].dtype.bitwidth // 8)
+def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kinds = signature.args
+    X, Y = (context.make_array(kinds[k])(context, builder, arguments[k]) for k in (0, 3))
+    first, c, j, d, count, width = (arguments[k] for k in (1, 2, 4, 5, 6, 7))
+
+    def constant(number: int) -> Any:
+        return ir.Constant(_WORD, number)
+
+    def copy(i: Any, k: Any, lanes: int) -> None:
+        places = []
+        for block, kind, row, column in (
+            (X, kinds[0], builder.add(first, i), builder.add(c, k)),
+            (Y, kinds[3], builder.add(j, i), builder.add(d, k)),
+        ):
+            start = builder.mul(row, builder.extract_value(block.shape, 1))
+            vector = ir.VectorType(context.get_data_type(kind.dtype), lanes)
+            places.append(_vector(builder, block.data, builder.add(start, column), vector))
+        x = _loaded(builder, places[0])
+        wanted = places[1].type.pointee
+        if x.type != wanted:
+            x = builder.fpext(x, wanted)
+        builder.store(x, places[1], align=_bytes(wanted))
+
+    with cgutils.for_range(builder, count) as rows:
+        i = rows.index
+        narrow = builder.icmp_signed("<", width, constant(8))
+        with builder.if_else(narrow) as (few, many):
+            with few, cgutils.for_range(builder, width) as columns:
+                copy(i, columns.index, 1)
+            with many:
+                with cgutils.for_range(builder, builder.udiv(width, constant(8))) as columns:
+                    copy(i, builder.mul(columns.index, constant(8)), 8)
+                copy(i, builder.sub(width, constant(8)), 8)
     return context.get_dummy_value()
 
 
 _tile: Any = intrinsic(_typed_tile)
-_eight: Any = intrinsic(_typed_eight)
+# _copy(X, first, c, Y, j, d, count, width) is Y[j : j + count, d : d + width] =
+# X[first : first + count, c : c + width], in the precision of Y.
+_copy: Any = intrinsic(_typed_copy)
 
 
-@nb.njit(cache=True, nogil=True)
-def _rows(X: Any, first: Any, c: Any, Y: Any, j: Any, d: Any, count: Any, width: Any) -> None:
-    """Y[j : j + count, d : d + width] = X[first : first + count, c : c + width]."""
-    for i in range(count):
-        if width < 8:
-            for k in range(width):
-                Y[j + i, d + k] = X[first + i, c + k]
-        else:
-            for k in range(0, width - 7, 8):
-                _eight(X, first + i, c + k, Y, j + i, d + k)
-            _eight(X, first + i, c + width - 8, Y, j + i, d + width - 8)
-
-
-@nb.njit(cache=True, nogil=True)
-def _beside(blocks: Any, first: Any, last: Any, to: Any) -> None:
+@inlined()
+def _beside(blocks: Any, first: Any, count: Any, to: Any) -> None:
     """Rows of three blocks side by side."""
-    A, B, C = blocks
-    a, b = A.shape[1], A.shape[1] + B.shape[1]
-    _rows(A, first, 0, to, 0, 0, last - first, a)
-    _rows(B, first, 0, to, 0, a, last - first, b - a)
-    _rows(C, first, 0, to, 0, b, last - first, C.shape[1])
+    at = 0
+    for b in range(len(blocks)):
+        block = blocks[b]
+        _copy(block, first, 0, to, 0, at, count, block.shape[1])
+        at += block.shape[1]
 
 
 @loop()
-def _gram(lo: int, hi: int, V: Any, U: Any, rows: Any, partial: Any) -> None:
+def _gram(
+    lo: int, hi: int, V: Any, U: Any, rows: Any, some_left: Any, some_right: Any, partial: Any
+) -> None:
     n, high, wide = V[0].shape[0], partial.shape[1], partial.shape[2]
     for part in range(lo, hi):
-        total = partial[part]
-        left, right = np.zeros((_TOGETHER, high)), np.zeros((_TOGETHER, wide))
+        left, right, total = some_left[part], some_right[part], partial[part]
         for first in range(part * rows, min((part + 1) * rows, n), _TOGETHER):
-            last = min(first + _TOGETHER, n)
-            _beside(V, first, last, left)
-            _beside(U, first, last, right)
+            count = min(_TOGETHER, n - first)
+            _beside(V, first, count, left)
+            _beside(U, first, count, right)
             for r in range(0, high, 8):
                 for c in range(0, wide, 16):
                     at = r * wide + c
-                    _tile(left, r, high, 1, right, c, wide, last - first, total, at, wide)
+                    _tile(left, r, high, 1, right, c, wide, count, total, at, wide)
 
 
 @loop()
 def _combined(
-    lo: int, hi: int, V: Any, C: Any, rows: Any, lanes: Any, out: Any, beside: Any
-) -> None:
+    lo: int, hi: int, V: Any, C: Any, rows: Any, lanes: Any, some_left: Any, some_made: Any,
+    out: Any, beside: Any,
+) -> None:  # fmt: skip
     n, (high, wide) = out.shape[0], C.shape
     a, b = out.shape[1], beside.shape[1]
     for part in range(lo, hi):
-        left = np.zeros((_TOGETHER, high), dtype=C.dtype)
-        made = np.empty((_TOGETHER, wide), dtype=C.dtype)
+        left, made = some_left[part], some_made[part]
         for first in range(part * rows, min((part + 1) * rows, n), _TOGETHER):
-            last = min(first + _TOGETHER, n)
-            _beside(V, first, last, left)
-            made[:] = 0
-            for r in range(0, last - first, 8):
+            count = min(_TOGETHER, n - first)
+            _beside(V, first, count, left)
+            for r in range(_TOGETHER):
+                for c in range(wide):
+                    made[r, c] = 0
+            for r in range(0, count, 8):
                 for c in range(0, wide, 2 * lanes):
                     _tile(left, r * high, 1, high, C, c, wide, high, made, r * wide + c, wide)
-            _rows(made, 0, 0, out, first, 0, last - first, a)
-            _rows(made, 0, a, beside, first, 0, last - first, b)
+            _copy(made, 0, 0, out, first, 0, count, a)
+            _copy(made, 0, a, beside, first, 0, count, b)
 
 
 def _three(blocks: list[NDArray[Any]]) -> tuple[Any, Any, Any]:
@@ -225,7 +238,10 @@ def gram(V: list[NDArray[Any]], U: list[NDArray[Any]]) -> NDArray[np.float64]:
     """
     n, a, b = V[0].shape[0], sum(X.shape[1] for X in V), sum(X.shape[1] for X in U)
     partial = np.zeros((max(1, -(-n // _ROWS)), _whole(a, _HIGH), _whole(b, 16)))
-    _gram(len(partial), n * a * b, _three(V), _three(U), _ROWS, partial)
+    parts, high, wide = partial.shape
+    # Made here: arrays made in a kernel are slow to compile.
+    room = np.zeros((parts, _TOGETHER, high)), np.zeros((parts, _TOGETHER, wide))
+    _gram(parts, n * a * b, _three(V), _three(U), _ROWS, *room, partial)
     total: NDArray[np.float64] = partial.sum(axis=0)[:a, :b]
     return total
 
@@ -242,7 +258,8 @@ def combine(
     padded = np.zeros((a, _whole(b, 2 * lanes)), dtype=dtype)
     padded[:, :b] = C
     count = -(-len(out) // _ROWS)
-    _combined(count, len(out) * a * b, _three(V), padded, _ROWS, lanes, out, beside)
+    room = (np.zeros((count, _TOGETHER, width), dtype=dtype) for width in padded.shape)
+    _combined(count, len(out) * a * b, _three(V), padded, _ROWS, lanes, *room, out, beside)
 
 
 # --- Eight points against 32 others: products in vector registers, of which only a bit is written

@@ -26,7 +26,7 @@ from mustlink.core.process_memory import Budget
 from mustlink.core.result import Convergence
 from mustlink.core.stopping import STAGNATED
 from mustlink.errors import NumericalError, OutOfMemoryError
-from mustlink.kernels.elimination import eliminate
+from mustlink.kernels.graph_walk import eliminate
 from mustlink.linear.cg import Advance, Map, cg_by_columns, silent
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, polynomial
 from mustlink.operators.grounded_laplacian import GroundedLaplacian

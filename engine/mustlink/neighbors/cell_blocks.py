@@ -42,6 +42,8 @@ from mustlink.space.disk import DiskBlock
 _FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
 _CELLS = 16  # of a task
 _LISTS = 1 << 14  # lists of a task
+_QUERIES = 1 << 7  # members compared with their cell at once: they stay in the cache
+_SPARE = 3  # kept beyond the list: products are less exact than differences
 
 Measured = tuple[NDArray[np.float32], NDArray[np.float64]]
 
@@ -76,6 +78,21 @@ def edges_of(
     return edges
 
 
+def rounds_of(pairs: NDArray[np.int32], count: int) -> list[int]:
+    """Number every pair (e, 2) so that in one round none of `count` meets twice, early ones first.
+
+    Greedy: less than twice as many rounds as pairs meet at one at most.
+    """
+    busy, found = [0] * count, []  # rounds as bits
+    for a, b in pairs.tolist():
+        taken = busy[a] | busy[b]
+        first = ~taken & (taken + 1)  # the lowest bit that is not set
+        busy[a] |= first
+        busy[b] |= first
+        found.append(first.bit_length() - 1)
+    return found
+
+
 def schedule(
     edges: NDArray[np.int32], count: int, together: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], list[int]]:
@@ -99,9 +116,8 @@ def schedule(
     alone = pairs[:, 0] == pairs[:, 1]
     # A run with itself, then those whose nearest cells are nearest.
     early = np.lexsort((rank[first], ~alone))
-    most = int(np.bincount(pairs.ravel(), minlength=runs).max())
     number = np.empty(first.size, np.int64)
-    number[early] = cell_kernels.rounds_of(pairs[early], runs, most)
+    number[early] = rounds_of(pairs[early], runs)
     by_round = np.lexsort((np.arange(first.size), number))
     sizes = (ends - first)[by_round]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -176,10 +192,44 @@ def mark(
     own = radii[names]
 
     def task(a: int, b: int) -> None:
-        cell_kernels.visit(there, limits, near, gaps, each, own, visits, used, first + a, first + b)
+        for cell in range(first + a, first + b):
+            some = slice(0, int(each[cell]))
+            used[cell, some] = _visit(
+                there, cell, limits, near[cell, some], gaps[cell, some], own[cell], visits
+            )
 
     team.each(task, m - first, _CELLS)
     return used
+
+
+def _visit(
+    cells: Cells,
+    cell: int,
+    limits: NDArray[np.float32],
+    near: NDArray[np.int32],
+    gaps: NDArray[np.float32],
+    radius: np.float32,
+    visits: Visits,
+) -> NDArray[np.int64]:
+    """Mark which members of a cell visit which of those near it, `near` (s,); by how many each.
+
+    x visits cell b unless it lies farther than `radius` of its own cell a, or than the last of
+    its list, from where points are as near to one centre as to the other, `gaps` (s,) apart:
+    |b - a|/2 - (x - a)·(b - a)/|b - a|.
+    """
+    own, words = slice(*cells.starts[cell : cell + 2]), int(visits.width[cell])
+    scale = np.divide(1.0, gaps, out=np.zeros_like(gaps), where=gaps > 0)
+    ways = scale[:, None] * (cells.centres[near] - cells.centres[cell])
+    along = ways @ (cells.points[own] - cells.centres[cell]).T
+    far = np.sqrt(np.maximum(limits[own], 0.0))  # nothing is nearer than a list of copies
+    far = np.where(limits[own] > 0, np.minimum(radius, far), -np.float32(np.inf))
+    goes = (np.float32(0.5) * gaps)[:, None] - along <= far
+    held = np.zeros((near.size, 8 * words), dtype=np.uint8)
+    bits = np.packbits(goes, axis=1, bitorder="little")
+    held[:, : bits.shape[1]] = bits
+    at = int(visits.first[cell])
+    visits.bits[at : at + words * near.size] = held.view("<u8").ravel()
+    return np.count_nonzero(goes, axis=1)
 
 
 def compare(
@@ -227,6 +277,23 @@ class Desks:
         self._team.each(run, count, step)
 
 
+def _within(cells: Cells, found: Nearest, first: int, stop: int) -> None:
+    """Fill empty lists with the nearest in the own cell, for the cells first:stop."""
+    k = found.indices.shape[1]
+    for cell in range(first, stop):
+        a, b = (int(end) for end in cells.starts[cell : cell + 2])
+        members = cells.points[a:b] - cells.centres[cell]
+        for start in range(a, b, _QUERIES):
+            products = members[start - a : start - a + _QUERIES] @ members.T
+            shape = len(products), min(b - a, k + _SPARE)
+            values = np.full(shape, np.inf, np.float32)
+            places = np.full(shape, -1, np.int32)
+            nearest_lists.keep_smallest(products, cells.sizes[a:b], a, values, places)
+            nearest_lists.insert_all(
+                cells.points, places, start, found.squared, found.indices, found.limits
+            )
+
+
 class CellSearch:
     """Cells, what is known of all of them, and what is done with some at a time.
 
@@ -265,11 +332,7 @@ class CellSearch:
         squared = np.full((m, self.k), np.inf, dtype=np.float32)
         limits = np.full(m, np.inf, dtype=np.float32)
         found = Nearest(indices, squared, limits)
-        self.desks.each(
-            lambda desk, a, b: cell_kernels.within(cells, found, desk, a, b),
-            cells.starts.size - 1,
-            _CELLS,
-        )
+        self.team.each(lambda a, b: _within(cells, found, a, b), cells.starts.size - 1, _CELLS)
         self.each_list(symmetric_lists.name_all, indices, self.rows(some).start)
         sums = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64)
         return (indices, squared), (limits, np.asarray(sums / np.diff(cells.starts)))

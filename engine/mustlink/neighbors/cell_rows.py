@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import Layout
-from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.neighbors.cells import Groups, Team
 from mustlink.neighbors.points_by_rows import Prepared
@@ -184,8 +183,11 @@ class CellPoints:
     @staticmethod
     def prepare(cells: Cells, first: int, team: Team) -> None:
         """Fill the sizes of the cells from `first` on."""
-        team.each(
-            lambda a, b: cell_kernels.prepare(cells, first + a, first + b),
-            cells.starts.size - 1 - first,
-            _CELLS,
-        )
+
+        def task(a: int, b: int) -> None:
+            for cell in range(first + a, first + b):
+                own = slice(*cells.starts[cell : cell + 2])
+                about = cells.points[own] - cells.centres[cell]
+                np.einsum("ij,ij->i", about, about, out=cells.sizes[own])
+
+        team.each(task, cells.starts.size - 1 - first, _CELLS)
