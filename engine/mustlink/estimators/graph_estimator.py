@@ -6,14 +6,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mustlink.context.method_cost import Cost, DiskCost, FitInput, Size, eigenvectors, home_for
 from mustlink.context.stage_cache import CheckpointStore, StageCache
@@ -28,6 +25,13 @@ from mustlink.core.check import (
 )
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import parse_size, size_text
+from mustlink.core.scikit_learn import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    check_columns,
+    check_is_fitted,
+)
 from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
@@ -42,6 +46,9 @@ from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 Floats = NDArray[np.float64]
 _COLUMNS = 10  # of a method that names no other
@@ -194,7 +201,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self._preparation = None
         self._points = None if is_graph else X
         if not isinstance(X, Graph):
-            validate_data(self, X, skip_check_array=True)
+            check_columns(self, X)
 
     def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
         """Points of the same columns beside those that were fitted; raises InputError.
@@ -209,7 +216,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"
             )
         new = as_points(X := self._as_fitted(X))
-        validate_data(self, X, reset=False, skip_check_array=True)
+        check_columns(self, X, reset=False)
         needed, budget = 8 * new.shape[0] * columns, self._budget
         if budget is not None and needed > budget:
             raise InputError(
@@ -316,7 +323,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         else:
             X = self._as_fitted(X)
             new, points = as_points(X), as_points(self._points)
-            validate_data(self, X, reset=False, skip_check_array=True)
+            check_columns(self, X, reset=False)
             with recorder.stage("joining points"):
                 graph = joined_points(before, points, new)
             self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])

@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from sklearn.base import BaseEstimator
 
 from mustlink.core.check import PlainParameters, as_integer, as_random_state
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
+from mustlink.core.scikit_learn import BaseEstimator
 from mustlink.core.state import fits
 from mustlink.discretize.assign import kmeans
 from mustlink.graph.image import boundary, means, picture_colours, spread

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import LinearOperator, cg
-from sklearn.base import BaseEstimator
 
 from mustlink.core.check import PlainParameters, as_integer, as_random_state, check_positive
 from mustlink.core.labels import class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
+from mustlink.core.scikit_learn import BaseEstimator
 from mustlink.core.state import fits, fits_again
 from mustlink.errors import InputError
 from mustlink.graph.image import (
