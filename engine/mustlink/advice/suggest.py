@@ -79,6 +79,7 @@ def suggest(
     graphs; to count the clusters of a network takes ten seconds or more.
     """
     recorder = recorded(observer)
+    recorder.estimator = "suggest"
     rng = as_random_state(0 if random_state is None else random_state)
     given = None if memory is None else parse_size(memory)
     changes: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.context import compilation  # noqa: F401  tells how far compiling is
 from mustlink.context.method_cost import Cost, DiskCost, FitInput, Size, eigenvectors, home_for
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.context.workspace import Workspace
@@ -145,6 +146,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     @contextmanager
     def _running(self, recorder: Recorder) -> Iterator[None]:
         """With as many threads and within as much time as allowed."""
+        recorder.estimator = type(self).__name__
         with threads(self.n_jobs), recorder.limited(self.time_limit):
             yield
 
@@ -445,6 +447,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     ) -> DiskWork:
         """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
         budget, keeper = self._budget, self._keeper
+        recorder.estimator, recorder.progress = f"{type(self).__name__} {DISK}", None
         recorder.keep_within(budget)
         if budget is not None:
             cost.check(budget)

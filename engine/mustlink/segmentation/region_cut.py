@@ -70,6 +70,7 @@ class RegionCut(PlainParameters, BaseEstimator):
 
     def _fit(self, image: Any, wanted: int | None, recorder: Recorder) -> None:
         seed = int(as_random_state(self.random_state).integers(2**31))
+        recorder.estimator = type(self).__name__
         with recorder.stage("edges"):
             pixels, _ = picture_colours(image, "lab")
             unit = max(1, ceil(sqrt(pixels[..., 0].size / _CELLS)))
