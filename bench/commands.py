@@ -59,6 +59,7 @@ CASES = {
     "readers": "readers.py",
     "regions": "pictures.py --regions",
     "startup": "startup.py",
+    "startup_cold": "startup.py --cold",
     "stroke_classes": "pictures.py --classes",
     "suggest": "suggest.py",
     "suggest_unseen": "suggest.py",

@@ -511,23 +511,6 @@ def test_every_option_is_a_parameter_of_its_estimator():
         assert untold == set(), "parameters that the command line cannot set"
 
 
-def test_help_and_version_import_nothing_heavy():
-    code = """
-import sys
-from mustlink_io.commands.cli import run
-run(["--help"]); run(["graph", "--help"]); run(["--version"])
-heavy = {"numpy", "scipy", "h5py", "numba", "rich", "matplotlib", "sklearn"} & set(sys.modules)
-sys.exit(" ".join(sorted(heavy)) or 0)
-"""
-    paths = os.pathsep.join([str(ROOT / "engine"), str(ROOT / "io")])
-    env = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith("mustlink ")
-
-
 @pytest.mark.thorough
 def test_as_a_process(data, tmp_path):
     process = as_process(f"cluster points.h5 -k 3 --json -o {tmp_path}/out.h5", data)

@@ -87,30 +87,3 @@ def test_the_wheel_runs_by_itself(built, tmp_path):
         check=True,
     )
     assert done.stdout.startswith("mustlink 0.")
-
-
-@pytest.mark.thorough
-def test_importing_costs_nothing_that_is_not_needed():
-    heavy = ("numba", "pynndescent", "scipy", "sklearn", "pyamg", "h5py", "pandas", "matplotlib")
-    later = (
-        "pynndescent",
-        "pyamg",
-        "h5py",
-        "mustlink.clusterers.srcp",
-        "mustlink.lyapunov",
-    )
-    code = (
-        "import sys, mustlink, mustlink_io.commands.cli; "
-        f"print([name for name in {heavy!r} if name in sys.modules]); "
-        "from mustlink import CSP, Poisson, knn_graph; "
-        f"print([name for name in {later!r} if name in sys.modules])"
-    )
-    paths = ":".join(str(ROOT / home) for home in ("engine", "io"))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split("\n")[:2] == ["[]", "[]"]

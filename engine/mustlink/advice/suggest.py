@@ -80,6 +80,7 @@ def suggest(
     graphs; to count the clusters of a network takes ten seconds or more.
     """
     recorder = recorded(observer)
+    recorder.estimator = "suggest"
     rng = as_random_state(0 if random_state is None else random_state)
     named = named_memory(memory)
     allowed = automatic_memory() if named is None else named

@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClusterMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
 from mustlink.constraints import Constraints
@@ -20,6 +18,7 @@ from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvect
 from mustlink.core.check import check_choice, check_n_clusters
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
+from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import Evidence, MembershipExponents
@@ -442,6 +441,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
 
     def _twin(self) -> Self:
         """The same parameters, K as it was found; not fitted."""
+        from sklearn.base import clone
+
         twin: Any = clone(self)
         found: Self = twin.set_params(n_clusters=self.report_.n_clusters)
         return found

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.adjusted_graph import Moves, adjusted_affinity, adjusted_graph
 from mustlink.clusterers.informed_clusterer import InformedClusterer
@@ -50,6 +49,7 @@ from mustlink.core.check import (
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
 from mustlink.core.result import Convergence
+from mustlink.core.scikit_learn import check_is_fitted
 from mustlink.discretize.cuts import ClusterSums, mncut_of
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork

@@ -21,6 +21,7 @@ from mustlink.core.resources import Allowed
 from mustlink.errors import DoubtfulResultWarning, MustlinkError, OutOfMemoryError
 
 _NO_THREAD = "can't start new thread"  # for want of memory for its stack
+LONG = 2.0  # seconds of compiling from which on it is told
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -28,7 +29,9 @@ class Observer(Protocol):
     """Follows a run; its methods are called from one thread only.
 
     One that also has `warn(message)` gets there why a result should not be trusted; any other
-    gets it by `note`.
+    gets it by `note`. One that has `compiling(done, total, seconds_left)` is told of kernels that
+    are compiled at their first use, where that takes 2 s or more, maybe by another thread, which
+    the fit waits for; total and seconds are None where nobody knows. Any other gets one note.
     """
 
     def begin(self, stage: str) -> None:
@@ -86,6 +89,9 @@ class Recorder:
         self.budget = Budget(None)
         self.deadline = deadline
         self.left_out: list[str] = []
+        self.estimator = ""  # whose kernels are needed
+        self.progress: Any = None  # of compiling them
+        self._told_of_compiling = False
 
     @contextmanager
     def limited(self, time_limit: float | str | None) -> Iterator[None]:
@@ -124,6 +130,7 @@ class Recorder:
         if self._open is not None:
             raise MustlinkError(f"stage {name!r} opened inside stage {self._open!r}")
         self._open = name
+        _AT_WORK.append(self)
         self.observer.begin(name)
         started = time.perf_counter() if since is None else since
         try:
@@ -139,6 +146,7 @@ class Recorder:
             raise self.budget.exceeded(name) from error
         finally:
             self._open = None
+            _AT_WORK.remove(self)
             seconds = time.perf_counter() - started
             self.stages.append(StageRecord(name, seconds, peak_bytes()))
             self.observer.end(name, seconds)
@@ -155,6 +163,15 @@ class Recorder:
                 self.observer.advance(name, most)
 
         return advance
+
+    def compiling(self, done: int, total: int | None, seconds_left: float | None) -> None:
+        """Tell the observer how many kernels are compiled; no part of the report."""
+        tell = getattr(self.observer, "compiling", None)
+        if tell is not None:
+            tell(done, total, seconds_left)
+        elif not self._told_of_compiling:
+            self._told_of_compiling = True
+            self.observer.note("kernels are compiled at their first use; see mustlink warm")
 
     def told(self) -> dict[str, tuple[Any, ...]]:
         """Stages, notes and warnings so far, as a `Report` takes them."""
@@ -191,6 +208,14 @@ class Recorder:
         if message not in self.notes:
             self.notes.append(message)
             tell(message)
+
+
+_AT_WORK: list[Recorder] = []  # those with an open stage, of all threads
+
+
+def at_work() -> list[Recorder]:
+    """Recorders with an open stage."""
+    return list(_AT_WORK)
 
 
 def recorded(observer: Observer | Recorder | None) -> Recorder:

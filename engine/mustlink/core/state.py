@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from sklearn.utils.validation import check_is_fitted
+from mustlink.core.scikit_learn import check_is_fitted
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mustlink.context import compilation  # noqa: F401  tells how far compiling is
 from mustlink.context.method_cost import (
     COUNTED,
     Cost,
@@ -37,6 +35,13 @@ from mustlink.core.check import (
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import size_text
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
+from mustlink.core.scikit_learn import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    check_columns,
+    check_is_fitted,
+)
 from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
@@ -51,6 +56,9 @@ from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 Floats = NDArray[np.float64]
 _COLUMNS = 10  # of a method that names no other
@@ -151,6 +159,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     @contextmanager
     def _running(self, recorder: Recorder) -> Iterator[None]:
         """With as many threads and within as much time as allowed."""
+        recorder.estimator = type(self).__name__
         with threads(self.n_jobs), recorder.limited(self.time_limit):
             yield
 
@@ -260,7 +269,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self._preparation = None
         self._points = None if is_graph else X
         if not isinstance(X, Graph):
-            validate_data(self, X, skip_check_array=True)
+            check_columns(self, X)
 
     def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
         """Points of the same columns beside those that were fitted; raises InputError.
@@ -275,7 +284,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"
             )
         new = as_points(X := self._as_fitted(X))
-        validate_data(self, X, reset=False, skip_check_array=True)
+        check_columns(self, X, reset=False)
         needed, budget = 8 * new.shape[0] * columns, self._budget
         if budget is not None and needed > budget:
             raise InputError(
@@ -384,7 +393,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         else:
             X = self._as_fitted(X)
             new, points = as_points(X), as_points(self._points)
-            validate_data(self, X, reset=False, skip_check_array=True)
+            check_columns(self, X, reset=False)
             with recorder.stage("joining points"):
                 graph = joined_points(before, points, new)
             self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])
@@ -506,6 +515,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     ) -> DiskWork:
         """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
         budget, keeper = self._budget, self._keeper
+        recorder.estimator, recorder.progress = f"{type(self).__name__} {DISK}", None
         recorder.keep_to(self._allowance)
         if budget is not None:
             cost.check(budget)

@@ -13,9 +13,11 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha1
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -163,18 +165,23 @@ def _blas() -> Any:
 
 # --- Where compiled kernels are kept: beside the sources, else in the user's folder of caches
 #
-# Numba looks for the two by itself, and does not load a kernel where it can write to neither: in a
-# container whose user owns nothing, say.
+# Numba takes the first of the two that it can write to, and does not load a kernel where that is
+# neither: in a container whose user owns nothing, say. What somebody else compiled beside the
+# sources, when an image was made, or in NUMBA_CACHE_DIR, is linked into the folder that it takes.
 
 
 def ensure_cache_folder() -> None:
     """Keep kernels in a folder of this process alone, with a warning, where there is no other."""
+    config: Any = nb.config
+    given = config.CACHE_DIR
     try:
-        nb.njit(cache=True)(_nothing)
+        folder = _folder_of_numba()
     except RuntimeError:
-        config: Any = nb.config
-        config.CACHE_DIR = tempfile.mkdtemp(prefix="mustlink-")
+        config.CACHE_DIR = tempfile.mkdtemp(prefix=_OWN)
         atexit.register(shutil.rmtree, config.CACHE_DIR, ignore_errors=True)
+        folder = _folder_of_numba()
+    found = sum(_link(other, folder) for other in _others(given) if other != folder)
+    if given != config.CACHE_DIR and not found:
         warnings.warn(
             "compiled kernels cannot be kept, as neither the installation nor the user's folder of "
             "caches can be written: every process compiles them again; set NUMBA_CACHE_DIR to a "
@@ -184,5 +191,35 @@ def ensure_cache_folder() -> None:
         )
 
 
+def cache_folder() -> str | None:
+    """Where kernels are kept; None where they are lost with this process."""
+    folder = _folder_of_numba()
+    return None if folder.parent.name.startswith(_OWN) else str(folder)
+
+
+_OWN = "mustlink-kernels-"
+
+
+def _folder_of_numba() -> Path:
+    """The folder that numba chooses; RuntimeError where there is none."""
+    return Path(nb.njit(cache=True)(_nothing).stats.cache_path)
+
+
+def _others(given: str) -> list[Path]:
+    """Folders that may hold kernels, whether they can be written or not."""
+    sources = Path(os.path.abspath(__file__)).parent  # as numba does, links are not followed
+    named = f"{sources.name}_{sha1(str(sources).encode()).hexdigest()}"  # as numba names it
+    return [*([Path(given) / named] if given else []), sources / "__pycache__"]
+
+
+def _link(source: Path, folder: Path) -> int:
+    """Link what another folder has; returns how many kernels that are."""
+    found = list(source.glob("*.nb[ic]"))
+    for one in found:
+        with suppress(OSError):  # there already; or the system does without links
+            (folder / one.name).symlink_to(one)
+    return len(found)
+
+
 def _nothing() -> None:
-    """Never compiled: decorating it is what fails."""
+    """Never compiled: decorating it tells where numba would keep it."""

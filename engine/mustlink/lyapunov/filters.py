@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import leastsq
 
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import ExhaustiveProblem, Problem
@@ -195,7 +195,7 @@ def _least_squares(logs: Floats, x: Floats, s: Floats) -> Floats:
         return s[:, None] * np.hstack([-x[:, None] * t * terms, terms])
 
     how: Any = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "maxfev": 60, "full_output": True}
-    return np.asarray(leastsq(misfit, logs, Dfun=slope, **how)[0])
+    return np.asarray(scipy.optimize.leastsq(misfit, logs, Dfun=slope, **how)[0])
 
 
 def _stretched(logs: Floats) -> Floats:

@@ -115,6 +115,7 @@ def knn_graph(
     Raises InputError. Cost about O(n√n d), and 0.8 GB for 10⁶ x 32.
     """
     recorder = recorded(observer)
+    recorder.estimator = recorder.estimator or "graph"
     shelf = StageCache(recorder, keeper)
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     check_choice(duplicates, ("keep", "merge"), "duplicates")

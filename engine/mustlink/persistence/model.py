@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.clusterers.adjusted_graph import Adjustment
 from mustlink.constraints import Constraints
@@ -21,6 +20,7 @@ from mustlink.context.workspace import RegularizedKey, Workspace
 from mustlink.core.check import as_affinity, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
+from mustlink.core.scikit_learn import check_is_fitted
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.memberships import MembershipExponents
 from mustlink.discretize.merge_tree import MergeTree

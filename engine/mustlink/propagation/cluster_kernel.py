@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import has_fit_parameter
 
 from mustlink.context.method_cost import Cost, eigenvectors
 from mustlink.core.check import as_integer, check_choice
@@ -54,6 +53,7 @@ class ClusterKernel(Propagator):
     def _solve(self, problem: PropagationProblem) -> Solution:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
+        from sklearn.utils.validation import has_fit_parameter
 
         parts = problem.laplacian.null.n_components
         p = problem.n_classes + parts - 1 if self.n_components is None else int(self.n_components)

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.core import dense_algebra
 from mustlink.core.check import (
@@ -37,6 +34,7 @@ from mustlink.core.check import (
 from mustlink.core.labels import as_labels, class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence, Report
+from mustlink.core.scikit_learn import BaseEstimator, check_is_fitted
 from mustlink.core.state import fits
 from mustlink.core.stopping import TIME_LIMIT
 from mustlink.errors import InputError
@@ -49,6 +47,9 @@ from mustlink.propagation.answers import confidence, onto_simplex, typical, warn
 from mustlink.propagation.prior import Prior, check_prior
 from mustlink.propagation.problem import SOLVERS, Solving, direct
 from mustlink.space import LocalSpace
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

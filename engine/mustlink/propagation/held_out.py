@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
 
 from mustlink.core.check import check_answer
 from mustlink.core.observe import Recorder
@@ -231,7 +230,9 @@ class AnswerCalibration:
         """Chances (m,) that results are right, by their margins."""
         assert self.intercept is not None
         assert self.slope is not None
-        return expit(self.intercept + self.slope * np.asarray(margin, dtype=np.float64))
+        return scipy.special.expit(
+            self.intercept + self.slope * np.asarray(margin, dtype=np.float64)
+        )
 
     def moved(self, P: Any, margin: NDArray[Any]) -> Any:
         """Distributions (n, K) whose largest entry is the chance; rows of 0 stay.
@@ -274,7 +275,7 @@ def calibrated_answers(folds: list[HeldOutAnswers], answers: NDArray[Any]) -> An
         held, others = part == number, part != number
         others = others if others.any() else held
         a, b = _likeliest(margin[others], right[others], weight[others])
-        chance[held] = expit(a + b * margin[held])
+        chance[held] = scipy.special.expit(a + b * margin[held])
     table = Reliability.of(chance, right, weight)
     return AnswerCalibration(*_likeliest(margin, right, weight), margin.size, table)
 
@@ -285,9 +286,9 @@ def _likeliest(margin: Floats, right: NDArray[np.bool_], weight: Floats) -> tupl
 
     def loss(given: Floats) -> float:
         z = given[0] + np.exp(given[1]) * margin / unit
-        return float(-weight @ log_expit(sign * z) + _STIFF * given @ given)
+        return float(-weight @ scipy.special.log_expit(sign * z) + _STIFF * given @ given)
 
-    a, log_b = minimize(loss, np.zeros(2), method="Nelder-Mead").x
+    a, log_b = scipy.optimize.minimize(loss, np.zeros(2), method="Nelder-Mead").x
     return float(a), float(np.exp(log_b) / unit)
 
 

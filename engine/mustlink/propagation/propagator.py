@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import TOGETHER, Cost, DiskCost, Size, propagation
@@ -20,6 +18,7 @@ from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.core.labels import as_labels, class_labels, encoded, labels_of_nodes, named
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
+from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
@@ -482,6 +481,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
         if prior is not None and names is not None:  # the twins' classes are numbers
             code = {name: at for at, name in enumerate(names.tolist())}
             prior = replace(prior, classes=np.array([code[one] for one in prior.classes.tolist()]))
+        from sklearn.base import clone
+
         found: list[HeldOutAnswers] = []
         folds = folds_of_labels(nodes, 0)
         with recorder.stage("confidence by held-out labels") as advance:

@@ -6,14 +6,12 @@ import warnings
 from dataclasses import dataclass
 from itertools import count
 from math import log, prod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import ndimage
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from mustlink.graph.image import (
@@ -29,6 +27,9 @@ from mustlink.graph.image import (
     steps,
 )
 from mustlink.kernels.region_merging import neighbours_among
+
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
 
 Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
@@ -244,6 +245,9 @@ def _sample(where: Mask, seed: int) -> Mask:
 
 
 def _fitted(X: Floats, n: int, seed: int) -> GaussianMixture:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
     model = GaussianMixture(n, reg_covar=_VARIANCE, max_iter=_STEPS, tol=_STALL, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a rough fit of a sample is enough

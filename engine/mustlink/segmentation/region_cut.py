@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from sklearn.base import BaseEstimator
 
 from mustlink.core.check import PlainParameters, as_integer, as_random_state
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
+from mustlink.core.scikit_learn import BaseEstimator
 from mustlink.core.state import fits
 from mustlink.discretize.assign import kmeans
 from mustlink.graph.image import boundary, means, picture_colours, spread
@@ -70,6 +70,7 @@ class RegionCut(PlainParameters, BaseEstimator):
 
     def _fit(self, image: Any, wanted: int | None, recorder: Recorder) -> None:
         seed = int(as_random_state(self.random_state).integers(2**31))
+        recorder.estimator = type(self).__name__
         with recorder.stage("edges"):
             pixels, _ = picture_colours(image, "lab")
             unit = max(1, ceil(sqrt(pixels[..., 0].size / _CELLS)))

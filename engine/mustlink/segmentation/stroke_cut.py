@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import LinearOperator, cg
-from sklearn.base import BaseEstimator
 
 from mustlink.core.check import PlainParameters, as_integer, as_random_state, check_positive
 from mustlink.core.labels import class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
+from mustlink.core.scikit_learn import BaseEstimator
 from mustlink.core.state import fits, fits_again
 from mustlink.errors import InputError
 from mustlink.graph.image import (
@@ -86,6 +86,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
         type's range, of a picture's four channels the last is ignored. Raises InputError.
         """
         recorder = recorded(observer)
+        recorder.estimator = type(self).__name__
         self._check()
         raw, painted = np.asarray(image), np.asarray(strokes)
         shape = raw.shape[:-1] if raw.ndim == painted.ndim + 1 else raw.shape
@@ -114,6 +115,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
         """
         self._check()
         recorder = recorded(observer)
+        recorder.estimator = type(self).__name__
         _check_shape(np.asarray(strokes), self._shape)
         with threads(self.n_jobs):
             self._run(np.asarray(strokes), self._start, recorder)

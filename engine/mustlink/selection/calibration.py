@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from mustlink.constraints import Constraints
 from mustlink.discretize.memberships import Evidence, MembershipExponents, own_share, softened
@@ -126,7 +126,7 @@ def _likeliest(usual: MembershipExponents, parts: list[HeldOut]) -> MembershipEx
         return sum(part.loss(trust) for part in parts) + _STIFF * float(step @ step)
 
     bounds = [(-_RANGE, _RANGE)] * 2
-    found = minimize(loss, np.zeros(2), method="Nelder-Mead", bounds=bounds)
+    found = scipy.optimize.minimize(loss, np.zeros(2), method="Nelder-Mead", bounds=bounds)
     return MembershipExponents(*np.where(free, np.exp(start + found.x), 0.0).tolist())
 
 

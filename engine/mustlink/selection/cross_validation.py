@@ -14,19 +14,21 @@ routing. Every fold clusters the points without those of some constraints and pr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from mustlink.constraints import Constraints
 from mustlink.core.check import as_integer, as_random_state
 from mustlink.core.labels import as_labels, encoded
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.errors import InputError
+
+if TYPE_CHECKING:
+    from sklearn.utils.metadata_routing import MetadataRequest
 
 Ints = NDArray[np.int64]
 
@@ -64,6 +66,8 @@ class ConstraintScorer:
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Tell scikit-learn that constraints are wanted."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
         request = MetadataRequest(owner=self)
         request.score.add_request(param="constraints", alias=True)
         return request

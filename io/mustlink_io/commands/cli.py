@@ -28,6 +28,7 @@ from mustlink_io.commands.demo import demo
 from mustlink_io.commands.fits import cluster, plan, propagate
 from mustlink_io.commands.info import clean, info
 from mustlink_io.commands.judge import report, score, suggest
+from mustlink_io.commands.warm import warm
 
 _IGNORE = 1  # SIG_IGN
 
@@ -149,6 +150,7 @@ def cli(context: click.Context) -> None:
       mustlink report out.h5                            a page about a result, with pictures
       mustlink score out.h5 --truth data.h5:/labels     how good they are
       mustlink convert out.h5 labels.csv                to other formats, and into .h5ad
+      mustlink warm                                     everything compiled, for an image
 
     Data: FILE.h5 or FILE.h5:DATASET, .h5ad, .npy, .npz, .mtx, .csv, .parquet,
     .metis, .graphml, or an edge list (.edges, .txt, .tsv) with lines "i j [weight]".
@@ -159,7 +161,7 @@ def cli(context: click.Context) -> None:
 
 for command in (
     cluster, propagate, cut, ui, ask, answer, plan, batch, convert, report, suggest, graph, info,
-    clean, score, demo,
+    clean, score, demo, warm,
 ):  # fmt: skip
     command.context_settings = _SETTINGS  # also where it is parsed by itself, as jobs are
     cli.add_command(command)

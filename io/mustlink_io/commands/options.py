@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from mustlink.core.scikit_learn import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
 from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag
@@ -343,7 +344,7 @@ def _option_of(name: str, methods: Mapping[str, Method]) -> click.Option:
 def _allowed(kind: Any, name: str) -> str:
     """What the check of an estimator tells to do about a word that it does not know."""
     try:
-        kind(**{name: "?"})._check()
+        unbound(kind, **{name: "?"})._check()
     except ValueError as error:
         return str(error).rpartition("; ")[2] if isinstance(error, InputError) else ""
     return ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mustlink.core.scikit_learn import unbound
 from mustlink.preprocessing.request import Preparation
 
 if TYPE_CHECKING:
@@ -61,10 +63,10 @@ class Method:
     @cached_property
     def options(self) -> frozenset[str]:
         """Its options: parameters of the estimator, and shares where it has sizes of classes."""
-        found = set(self.kind._get_param_names()) - _LIMITS - set(self.unused)
-        if "class_mass" in found and (not self.spreads or self.kind()._scales_classes):
+        found = set(inspect.signature(self.kind).parameters) - _LIMITS - set(self.unused)
+        if "class_mass" in found and (not self.spreads or unbound(self.kind)._scales_classes):
             found.add("class_shares")
-        if self.spreads and not self.kind()._are_masses:
+        if self.spreads and not unbound(self.kind)._are_masses:
             found.discard("class_mass")
         return frozenset(found)
 

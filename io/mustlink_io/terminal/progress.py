@@ -17,6 +17,14 @@ KNOWN = 0.01  # share done from which it is shown
 _MENTION = 0.1  # seconds
 
 
+def compiling_text(done: int, total: int | None, seconds_left: float | None) -> str:
+    """How far compiling is, in words."""
+    if total is None:
+        return f"compiling kernel {done + 1}"
+    left = "" if seconds_left is None else f", {clock(seconds_left)} left"
+    return f"compiling {done + 1} of {total} kernels{left}"
+
+
 class LogLines:
     """Observer for logs: a line per stage, and one every ten seconds of a long stage.
 
@@ -26,6 +34,7 @@ class LogLines:
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
         self._stream, self._quiet = stream, quiet
         self._started = self._last = 0.0
+        self._compiling = -LOG_EVERY
         self._remarks: set[str] = set()
 
     def begin(self, stage: str) -> None:
@@ -53,6 +62,13 @@ class LogLines:
     def warn(self, message: str) -> None:
         """Write why the result should not be trusted, once."""
         self._once("warning", message)
+
+    def compiling(self, done: int, total: int | None, seconds_left: float | None) -> None:
+        """Write how many kernels are compiled, at first and every ten seconds."""
+        now = time.perf_counter()
+        if not self._quiet and now - self._compiling >= LOG_EVERY:
+            self._compiling = now
+            self._write(f"  {compiling_text(done, total, seconds_left)}")
 
     def _once(self, kind: str, message: str) -> None:
         if message not in self._remarks:
@@ -82,6 +98,7 @@ class Bars(LogLines):
         columns = (TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn(), left)
         self._progress = Progress(SpinnerColumn(), *columns, console=console, transient=True)
         self._tasks: dict[str, Any] = {}
+        self._kernels: Any = None
 
     def __enter__(self) -> Bars:
         self._progress.start()
@@ -97,14 +114,28 @@ class Bars(LogLines):
 
     def advance(self, stage: str, fraction: float) -> None:
         """Move the bar."""
+        self._compiled()
         if stage in self._tasks and fraction >= KNOWN:
             self._progress.update(self._tasks[stage], total=1.0, completed=fraction)
 
     def end(self, stage: str, seconds: float) -> None:
         """Replace the bar by a line."""
+        self._compiled()
         if stage in self._tasks:
             self._progress.remove_task(self._tasks.pop(stage))
         super().end(stage, seconds)
+
+    def compiling(self, done: int, total: int | None, seconds_left: float | None) -> None:
+        """Show a bar of kernels below that of the stage, until this goes on."""
+        if self._kernels is None:
+            self._kernels = self._progress.add_task("")
+        words = compiling_text(done, total, seconds_left)
+        self._progress.update(self._kernels, description=words, total=total, completed=done)
+
+    def _compiled(self) -> None:
+        if self._kernels is not None:
+            self._progress.remove_task(self._kernels)
+            self._kernels = None
 
     def _write(self, line: str) -> None:
         """Print above the bar."""

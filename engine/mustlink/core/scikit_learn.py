@@ -1,0 +1,105 @@
+"""scikit-learn's base classes, imported with the first estimator instead of the first class.
+
+scikit-learn imports scipy.stats, pandas and pyarrow: most of the time that `from mustlink import
+CSP` took. Classes are made on empty bases of the same names. The first instance of any of them puts
+scikit-learn's classes below these, and they are its estimators from then on, by `isinstance`, by
+tags and by `set_fit_request`. Only `issubclass(CSP, BaseEstimator)` is false before, and that only
+where scikit-learn was imported after mustlink.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
+    "ClusterMixin",
+    "TransformerMixin",
+    "check_columns",
+    "check_is_fitted",
+    "unbound",
+]
+
+if TYPE_CHECKING:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        ClusterMixin,
+        TransformerMixin,
+    )
+
+else:
+
+    class _Waiting:
+        """A class without scikit-learn's below it yet; no instance of it is ever made."""
+
+        @classmethod
+        def _get_param_names(cls) -> list[str]:
+            import_bases()
+            return cls._get_param_names()  # scikit-learn's by now
+
+    def _base(name: str) -> type:
+        """scikit-learn's class of that name, from the first instance on."""
+
+        def new(cls, *_: Any, **__: Any) -> Any:
+            import_bases()
+            return object.__new__(cls)
+
+        return type(name, (_Waiting,), {"__new__": new, "__module__": __name__})
+
+    BaseEstimator = _base("BaseEstimator")
+    ClassifierMixin = _base("ClassifierMixin")
+    ClassNamePrefixFeaturesOutMixin = _base("ClassNamePrefixFeaturesOutMixin")
+    ClusterMixin = _base("ClusterMixin")
+    TransformerMixin = _base("TransformerMixin")
+    _LOCK = Lock()  # the first instances of two threads
+    _BASES = _Waiting.__subclasses__()
+
+    def import_bases() -> None:
+        """Put scikit-learn's classes below those of this module."""
+        import sklearn.base
+
+        with _LOCK:
+            if not issubclass(BaseEstimator, _Waiting):
+                return
+            made = list(dict.fromkeys(one for base in _BASES for one in _below(base)))
+            for base in _BASES:
+                base.__bases__ = (getattr(sklearn.base, base.__name__),)
+            for one in made:  # as Python does for a class that is made on these bases
+                super(one, one).__init_subclass__()
+
+    def _below(base: type) -> Iterator[type]:
+        """All subclasses, a class before its own."""
+        for one in base.__subclasses__():
+            yield one
+            yield from _below(one)
+
+    if "sklearn.base" in sys.modules:  # it costs nothing any more
+        import_bases()
+
+
+def unbound(kind: type, **parameters: Any) -> Any:
+    """An instance to ask what its parameters allow, for which scikit-learn is not imported."""
+    one: Any = object.__new__(kind)
+    one.__init__(**parameters)
+    return one
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool = True) -> None:
+    """Remember number and names of the columns, or compare those of new points; ValueError."""
+    from sklearn.utils import validation
+
+    validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_is_fitted(estimator: Any) -> None:
+    """Raise NotFittedError before the first fit."""
+    from sklearn.utils import validation
+
+    validation.check_is_fitted(estimator)

@@ -1,0 +1,102 @@
+"""How far compiling is: told to observers while a stage waits for it, never to reports."""
+
+import json
+
+import numba as nb
+import pytest
+
+from mustlink.context import compilation
+from mustlink.context.compilation import Kernel, Progress, Remaining, decoded, encoded
+from mustlink.core import observe
+from mustlink.core.observe import Recorder, Silent
+
+KERNELS = [Kernel(f"room.k{at}", ["int64"], 1.0 + at) for at in range(5)]
+
+
+class Bench(Silent):
+    def __init__(self):
+        self.told, self.notes = [], []
+
+    def compiling(self, *figures):
+        self.told.append(figures)
+
+
+class Plain(Silent):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, message):
+        self.notes.append(message)
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    monkeypatch.setattr(compilation, "_table", lambda: (KERNELS, {"Five": [0, 2, 1, 4, 3]}))
+
+
+def test_every_type_of_the_table_is_read_and_named_alike():
+    rows = json.loads(compilation.TABLE.read_text())["kernels"]
+    assert rows
+    bodies = compilation.dispatchers()
+    for name, types, seconds in rows:
+        assert name in bodies
+        assert [encoded(decoded(one)) for one in types] == types
+        assert seconds >= 0
+
+
+def test_seconds_left_are_at_the_pace_of_what_is_done():
+    left = Remaining(KERNELS)  # of 1, 2, 3, 4 and 5 seconds
+    assert left.seconds(0) == 15
+    left.took(0, 3.0)  # three times as slow
+    assert left.seconds(1) == 3 * 14
+    left.took(1, 3.0)
+    assert left.seconds(2) == pytest.approx(2 * 12)
+
+
+def test_a_fit_is_told_where_in_its_kernels_it_is(kernels):
+    observer = Bench()
+    recorder, progress = Recorder(observer), Progress("Five")
+    for name in ("room.k0", "room.k1", "room.other", "room.k3"):  # k2 was compiled before
+        progress.start(name, recorder)
+        progress.end()
+    assert [figures[:2] for figures in observer.told] == [(0, 5), (2, 5), (3, None), (4, 5)]
+    assert observer.told[0][2] == 15
+    assert observer.told[2][2] is None  # of one that is not in the table
+    assert recorder.notes == []
+
+
+def test_short_waits_are_not_told(monkeypatch):
+    monkeypatch.setattr(compilation, "_table", lambda: (KERNELS[:1], {"One": [0]}))
+    observer = Bench()
+    Progress("One").start("room.k0", Recorder(observer))
+    assert observer.told == []
+
+
+@pytest.mark.parametrize("kind", [Bench, Plain])
+def test_what_numba_compiles_in_a_stage_is_told(monkeypatch, kind):
+    monkeypatch.setattr(observe, "LONG", 0.0)
+    observer = kind()
+    recorder = Recorder(observer)
+    inner = nb.njit(lambda x: x + 1)
+    outer = nb.njit(lambda x: inner(x) * 2)
+    with recorder.stage("work"):
+        assert outer(3) == 8
+        assert outer(4) == 10
+    outer(1.5)  # after the stage
+    if kind is Bench:
+        assert observer.told == [(0, None, None)]  # the inner one is part of the outer
+    else:
+        assert observer.notes == ["kernels are compiled at their first use; see mustlink warm"]
+    assert recorder.notes == []
+    assert observe.at_work() == []
+
+
+def test_compiling_counts_what_no_cache_had(monkeypatch):
+    body = nb.njit(lambda x: x)
+    monkeypatch.setattr(compilation, "dispatchers", lambda: {"a": body})
+    kernels = [Kernel("a", ["int64"], 1.0), Kernel("a", ["float64"], 3.0)]
+    observer = Bench()
+    assert compilation.compile_kernels(kernels, observer) == 2
+    assert compilation.compile_kernels(kernels[:1], Bench()) == 0
+    assert [figures[:2] for figures in observer.told] == [(0, 2), (1, 2)]
+    assert len(body.signatures) == 2
