@@ -24,6 +24,7 @@ from homes import (
 from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
+pytestmark = pytest.mark.usefixtures("few_runs")
 HERE = Path(__file__).parent
 
 
