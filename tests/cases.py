@@ -123,3 +123,29 @@ def random_constraints(rng, n, kind, k=3):
         return Constraints.from_matrix(soft + soft.T)
     weights = belief * (0.2 + rng.random(m))
     return Constraints.from_pairs(pairs, weights, n_nodes=n) + Constraints.from_labels(labels)
+
+
+def odd_constraints(y):
+    """By name, constraints that contradict themselves, or say very little, of groups `y` (n,)."""
+    from mustlink.constraints import Constraints
+
+    n = y.size
+    first, second = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
+    apart = np.column_stack([first[:10], second[:10]])
+    together = np.column_stack([first[:10], first[1:11]])
+    star = np.column_stack([np.zeros(n - 1, dtype=int), np.arange(1, n)])
+    pairs = {
+        "contradictory triangle": ([[0, 1], [1, 2], [0, 2]], [1, 1, -1]),
+        "both signs": ([[0, 1], [1, 0], [2, 3]], [1, -1, 1]),
+        "contradicts a path": (np.vstack([together, [first[0], first[10]]]), [1] * 10 + [-1]),
+        "all on one node": (star, np.where(y[1:] == y[0], 1, -1)),
+        "one node, all cannot": (star, -1),
+        "must only": (together, 1),
+        "cannot only": (apart, -1),
+        "one pair": (apart[:1], -1),
+        "odd cycle": ([[0, 1], [1, 2], [2, 3], [3, 4], [0, 4]], -1),
+        "huge and tiny belief": (np.vstack([together, apart]), [1e4] * 10 + [-1e-4] * 10),
+    }
+    found = {name: Constraints.from_pairs(*said, n_nodes=n) for name, said in pairs.items()}
+    one = np.where(np.arange(n) == 5, y, -1)
+    return found | {"one label": Constraints.from_labels(one)}

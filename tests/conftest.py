@@ -13,8 +13,8 @@ import pytest
 from hypothesis import Phase, settings
 
 # The same examples in every run of continuous integration; new ones on a developer's machine.
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("developer", deadline=None)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("developer", deadline=None, max_examples=40)
 # Half an hour of `tests/engine/test_states.py` on one core.
 found = (Phase.reuse, Phase.generate)  # shrinking takes minutes
 settings.register_profile(
@@ -47,12 +47,18 @@ def few_runs(monkeypatch):
 
 
 @pytest.fixture
-def on_disk(monkeypatch):
-    """Nothing fits into memory."""
+def graphs_on_disk(monkeypatch):
+    """Graphs stay on disk, and so do vectors."""
     from mustlink.estimators.graph_estimator import GraphEstimator
-    from mustlink.space import disk
 
     monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
+
+
+@pytest.fixture
+def on_disk(graphs_on_disk, monkeypatch):
+    """They do, and are read in many small blocks."""
+    from mustlink.space import disk
+
     monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
     monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 

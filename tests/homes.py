@@ -123,6 +123,19 @@ def told(y, k, how):
     return Constraints.none(n)
 
 
+def paired(*lists):
+    """Few of all combinations: any two entries of two lists meet, where no list is far longer.
+
+    The first two lists are combined in full, and entries of the others take turns.
+    """
+    first, second, *rest = (list(one) for one in lists)
+    return [
+        (a, b, *(one[(i + j) % len(one)] for one in rest))
+        for i, a in enumerate(first)
+        for j, b in enumerate(second)
+    ]
+
+
 ON_RANKS = ("planted", "halves", "hung")
 TOLD = ("labels", "few", "pairs", "nothing")
 METHODS = {"CSP": ml.CSP, "SSSC": ml.SSSC, "FastGE": ml.FastGE, "ConstrainedAP": ml.ConstrainedAP}
@@ -134,6 +147,15 @@ SPREADING = {
     "Poisson": ml.Poisson(),
     "TikReg": ml.TikReg(),
 }
+VARIANTS = ("luxburg", "ng")
+CUT_ON_RANKS = [(name, VARIANTS[i % 2]) for i, name in enumerate(GRAPHS)]
+CONSTRAINED_ON_RANKS = paired(ON_RANKS, METHODS, TOLD)
+SPREAD_ON_RANKS = [
+    (name, method)
+    for i, name in enumerate(GRAPHS)
+    for j, method in enumerate(SPREADING)
+    if name != "ill_scaled" and (i + j) % 2
+]
 ALONE = {"solver", "graph", "ranks", "why", "unit"}  # of the way there, and figures
 ALONE |= {"largest_F", "parts", "propagation", "reach", "residual", "terms"}
 NUMBERS = ("not tried on ", "regularization: ", "memory: ", "subspace of", "the gap after")

@@ -71,23 +71,6 @@ def test_the_same_as_in_memory_with_the_same_subspace(rng, method, which):
 
 @pytest.mark.thorough
 @each_method
-def test_choices_by_constraints_held_out(rng, method):
-    """What is left open is decided by what predicts best, and finds the classes."""
-    W, groups = planted_graph(rng, 500, 3, inside=0.15, across=0.02)
-    y = np.where(rng.random(500) < 0.2, groups, -1)
-    how = {"affinity": "precomputed", "random_state": 0}
-    there = method(3, **how).fit(stored(W, 500), y)
-    assert adjusted_rand_score(groups, there.labels_) > 0.95
-    told = there.report_
-    assert "held-out constraints" in told.choices["why"]
-    assert len(told.extra["candidates"]) > 2
-    assert there._cut_on_disk.sums.sizes.sum() == 500
-    E = np.eye(3)[there.labels_]
-    np.testing.assert_allclose(there._cut_on_disk.links, E.T @ W @ E, rtol=1e-5)
-
-
-@pytest.mark.thorough
-@each_method
 def test_two_clusters_are_cut_at_zero(rng, method):
     W, groups = planted_graph(rng, 300, 2, inside=0.2, across=0.03)
     W = sp.block_diag([W, sp.csr_matrix((4, 4))], format="csr")
@@ -150,34 +133,6 @@ def test_constraints_on_nodes_without_an_edge_cannot_act(rng):
     with pytest.warns(DoubtfulResultWarning, match="2 constrained nodes have no edge"):
         found = made(ml.CSP, 2, subspace=6, beta=-1.0).fit(stored(W), y)
     assert np.array_equal(found.labels_[100:], [-1] * 5)
-
-
-@pytest.mark.parametrize(
-    ("method", "how", "told", "what"),
-    [
-        (ml.CSP, {"subspace": "exact"}, {}, "subspace: 'exact' does not run on disk: no precond"),
-        (ml.CSP, {"assign": "split", "n_clusters": 2}, {}, "assign: 'split'"),
-        (ml.CSP, {"beta": "search"}, {}, "beta: 'search' does not run on disk"),
-        (ml.SSSC, {"gamma": "search"}, {}, "gamma: 'search'"),
-        (ml.ConstrainedAP, {"prior": "affinity"}, {}, "prior: 'affinity'"),
-        (ml.FastGE, {"init": "labels"}, {}, "init: 'labels'"),
-        (ml.CSP, {"solver": "dense"}, {}, "solver: 'dense'"),
-        (ml.CSP, {"isolated": "assign"}, {}, "isolated: 'assign'"),
-        (ml.CSP, {}, {"sample_weight": np.ones(80)}, "sample_weight: does not run on disk"),
-        (ml.CSP, {}, {"graphs": [sp.eye_array(80)]}, "graphs: does not run on disk"),
-        (ml.CSP, {"n_clusters": 81}, {}, "81 clusters asked"),
-        (ml.CSP, {"memory": "200MB"}, {}, "on disk needs"),
-        (ml.CSP, {"beta": "nothing"}, {}, "beta"),
-    ],
-)
-def test_what_does_not_run_on_disk_is_refused(rng, method, how, told, what):
-    y = np.where(np.arange(80) % 7 == 0, np.arange(80) % 2, -1)
-    clusterer = made(
-        method, **{"k": 2, **{("k" if n == "n_clusters" else n): v for n, v in how.items()}}
-    )
-    with pytest.raises(InputError, match=what) as caught:
-        clusterer.fit(stored(random_graph(rng, 80)), y, **told)
-    assert "\n" not in str(caught.value)
 
 
 def test_the_number_of_clusters_is_that_of_the_classes(rng):

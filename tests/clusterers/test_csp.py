@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
-from cases import KINDS, blobs, planted_graph, random_constraints, random_graph, six_nodes
+from cases import KINDS, planted_graph, random_constraints, random_graph, six_nodes
 from mustlink.core.observe import Recorder
 from mustlink.errors import InfeasibleError, InputError
 from on_disk import stored
@@ -209,73 +207,6 @@ def test_beta_of_the_paper():
 # --- odd side information
 
 
-@pytest.mark.parametrize("subspace", ["auto", "exact", 6])
-def test_no_constraints_clusters_the_graph_alone(subspace):
-    W, y, _ = planted(5)
-    for known in (None, ml.Constraints.none(120)):
-        est = csp(3, subspace=subspace).fit(W, constraints=known)
-        assert adjusted_rand_score(est.labels_, y) == 1.0
-        assert est.report_.satisfaction is None
-        assert any("no constraints act" in note for note in est.report_.notes)
-        assert est.embedding_.shape == (120, 2)
-
-
-def test_no_constraints_on_a_disconnected_graph():
-    W = random_graph(np.random.default_rng(1), 90, 3)
-    est = csp(3).fit(W)
-    assert adjusted_rand_score(est.labels_, oracles.components(W.toarray())) == 1.0
-
-
-def test_constraints_on_isolated_nodes_cannot_act():
-    W = random_graph(np.random.default_rng(1), 60, 1, isolated=2)
-    i, j = np.flatnonzero(np.asarray(W.sum(axis=1)).ravel() == 0)
-    known = ml.Constraints.from_pairs([[i, j]], n_nodes=60)
-    est = csp(3).fit(W, constraints=known)
-    assert any("2 constrained nodes have no edge" in note for note in est.report_.notes)
-    assert any("no constraints act" in note for note in est.report_.notes)
-    both = known + ml.Constraints.from_pairs([[i, (j + 1) % 60], [0, 1]], [1, -1], n_nodes=60)
-    assert csp(2, isolated="assign").fit(W, constraints=both).labels_.min() == 0
-
-
-@pytest.mark.parametrize("subspace", ["auto", "exact", 6])
-@pytest.mark.parametrize(
-    "name", ["contradiction", "one node", "one pair", "cannot", "must", "all labelled", "balanced"]
-)
-def test_odd_constraints_still_give_a_clustering(name, subspace):
-    W, y, _ = planted(6)
-    n = 120
-    other = [np.flatnonzero(y == c) for c in range(3)]
-    label = np.full(n, -1)
-    label[5] = 0
-    known = {
-        "contradiction": ml.Constraints.from_pairs([[0, 1], [1, 2], [0, 2]], [1, 1, -1], n_nodes=n),
-        "one node": ml.Constraints.from_labels(label),
-        "one pair": ml.Constraints.from_pairs([[other[0][0], other[1][0]]], -1.0, n_nodes=n),
-        "cannot": ml.Constraints.from_pairs(
-            np.column_stack([other[0][:20], other[1][:20]]), -1.0, n_nodes=n
-        ),
-        "must": ml.Constraints.from_pairs(
-            np.column_stack([other[0][:20], other[0][1:21]]), 1.0, n_nodes=n
-        ),
-        "all labelled": ml.Constraints.from_labels(y),
-        "balanced": ml.Constraints.from_pairs(
-            [other[0][:2], [other[0][3], other[1][3]]], [1, -1], n_nodes=n
-        ),
-    }[name]
-    est = csp(3, subspace=subspace).fit(W, constraints=known)
-    assert set(est.labels_) <= {0, 1, 2}
-    assert np.isfinite(est.embedding_).all()
-    if name == "all labelled":
-        assert adjusted_rand_score(est.labels_, y) == 1.0
-
-
-def test_fewer_feasible_vectors_than_wanted_is_said():
-    W, _, _ = planted(6)
-    known = ml.Constraints.from_pairs([[0, 1]], 1.0, n_nodes=120)
-    with pytest.raises(InfeasibleError, match="beta"):
-        csp(4, beta=0.5, subspace="exact").fit(W, constraints=known)
-
-
 # --- infeasible
 
 
@@ -291,35 +222,6 @@ def test_beta_of_one_or_more_names_the_range(beta, subspace, k):
         csp(k, beta=beta, subspace=subspace).fit(W, constraints=known)
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, ValueError)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beta": "magic"}, "beta: 'magic' is unknown"),
-        ({"beta": np.nan}, "beta: nan is not a number"),
-        ({"subspace": "magic"}, "subspace: 'magic' is unknown"),
-        ({"subspace": 0}, "subspace: 0 given; it must be at least 1"),
-        ({"assign": "magic"}, "assign: 'magic' is unknown"),
-        ({"solver": "magic"}, "solver: 'magic' is unknown"),
-        ({"balanced": "auto"}, "balanced: 'auto' is neither True nor False"),
-        ({"n_clusters": 121}, "121 clusters asked of 120 nodes"),
-        ({"n_clusters": 0}, "it must be at least 1"),
-    ],
-)
-def test_bad_parameters_are_one_clear_line(options, message):
-    W, _, known = planted(7)
-    with pytest.raises(InputError, match=message) as caught:
-        ml.CSP(**{"n_clusters": 3, "affinity": "precomputed"} | options).fit(W, constraints=known)
-    assert "\n" not in str(caught.value)
-
-
-def test_constraints_for_another_graph_are_refused():
-    W, _, _ = planted(7)
-    with pytest.raises(InputError, match="made for 50 nodes but the graph has 120"):
-        csp(3).fit(W, constraints=ml.Constraints.none(50))
-    with pytest.raises(InputError, match="label"):
-        csp(3).fit(W, y=np.zeros(50, dtype=int))
 
 
 # --- refit, repetition, scikit-learn
@@ -371,68 +273,6 @@ def test_choices_are_made_anew_when_twice_as_much_is_known_in_small_steps(on_dis
         assert est.report_.choices["subspace"] == expected.report_.choices["subspace"]
     assert len(set(told)) > 2
     assert "held-out" in told[-1]
-
-
-def test_refit_before_fit_is_an_error():
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        csp(3).refit()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("options", [{}, {"solver": "lobpcg", "subspace": "exact", "beta": 0.5}])
-def test_same_seed_same_labels_and_threads_do_not_matter(options):
-    W, _, known = planted(9, n=200, k=4)
-    first = csp(4, **options).fit(W, constraints=known)
-    for jobs in (None, 1, 2):
-        again = csp(4, n_jobs=jobs, **options).fit(W, constraints=known)
-        assert np.array_equal(again.labels_, first.labels_)
-        np.testing.assert_allclose(again.embedding_, first.embedding_, atol=1e-6)  # tol 1e-8
-
-
-def test_arguments_are_not_mutated():
-    W, y, known = planted(10)
-    label = np.where(np.arange(120) % 4 == 0, y, -1)
-    kept = W.copy(), label.copy(), known.pairs.copy(), known.belief.copy()
-    est = csp(3)
-    params = est.get_params()
-    est.fit(W, label, known)
-    assert abs(W - kept[0]).nnz == 0
-    assert np.array_equal(W.indices, kept[0].indices)
-    assert np.array_equal(label, kept[1])
-    assert np.array_equal(known.pairs, kept[2])
-    assert np.array_equal(known.belief, kept[3])
-    assert est.get_params() == params
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("form", ["dense", "float32", "graph"])
-def test_precomputed_forms(form):
-    W, _, known = planted(11)
-    X = {
-        "dense": W.toarray(),
-        "float32": W.astype(np.float32),
-        "graph": ml.Graph.from_affinity(W),
-    }[form]
-    reference = csp(3, beta=0.5).fit(W, constraints=known)
-    est = csp(3, beta=0.5).fit(X, constraints=known)
-    # Single precision rounds the weights to 1e-7.
-    np.testing.assert_allclose(est.eigenvalues_, reference.eigenvalues_, rtol=1e-5)
-    assert adjusted_rand_score(est.labels_, reference.labels_) == 1.0
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("affinity", ["knn", "rbf"])
-def test_points_become_a_graph(affinity):
-    X, y = blobs(np.random.default_rng(2), 150, 3, separation=12.0)
-    label = np.where(np.arange(150) < 20, y, -1)
-    est = csp(3, affinity=affinity).fit(X, label)
-    assert adjusted_rand_score(est.labels_, y) == 1.0
-    assert np.array_equal(csp(3, affinity=affinity).fit_predict(X, label), est.labels_)
-
-
-def test_params_are_scikit_learns():
-    est = csp(4, beta=0.3, subspace=12, assign="sphere")
-    assert clone(est).get_params() == est.get_params()
 
 
 def test_report_is_complete():

@@ -110,29 +110,6 @@ def test_a_graph_that_fits_is_read_whole(rng):
     assert adjusted_rand_score(found.labels_, lp.transduction_) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("how", "told", "what"),
-    [
-        ({"variant": "shi-malik"}, {}, "shi-malik"),
-        ({"isolated": "assign"}, {}, "isolated"),
-        ({"n_clusters": "auto"}, {}, "n_clusters"),
-        ({"solver": "dense"}, {}, "solver"),
-        ({}, {"sample_weight": np.ones(80)}, "sample_weight"),
-        ({}, {"graphs": [sp.eye(80)]}, "graphs"),
-    ],
-)
-def test_what_does_not_run_on_disk_is_refused(rng, on_disk, how, told, what):
-    made = ml.NCut(**{"n_clusters": 2, "affinity": "precomputed", **how})
-    with pytest.raises(InputError, match=what) as caught:
-        made.fit(stored(random_graph(rng, 80)), **told)
-    assert "\n" not in str(caught.value)
-
-
-def test_too_little_memory_names_what_suffices(rng, on_disk):
-    with pytest.raises(InputError, match="on disk needs"):
-        fitted(stored(random_graph(rng, 80)), 2, memory="300MB")
-
-
 def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
     W, _ = planted_graph(rng, 400, 4, inside=0.2, across=0.02)
     found = [fitted(stored(W, entries), 4, memory=memory) for entries, memory in

@@ -32,6 +32,7 @@ def dense(W, known):
     return L, oracles.normalized_constraints(known.to_dense(), W.toarray()), root, nodes
 
 
+@pytest.mark.thorough(but=29)
 @pytest.mark.parametrize("seed", range(100))
 def test_all_feasible_cuts_are_those_of_qz(seed):
     rng = np.random.default_rng(seed)

@@ -165,11 +165,3 @@ def test_igraph():
 def test_refusals(give, words):
     with pytest.raises(InputError, match=words):
         give()
-
-
-@pytest.mark.thorough
-def test_the_same_seed_gives_the_same_labels():
-    A, y = circle(200)
-    labels = np.where(np.arange(200) < 30, y, -1)
-    runs = [ml.DISIM(3, random_state=5, n_jobs=j).fit(A, labels).labels_ for j in (1, 2)]
-    assert np.array_equal(*runs)

@@ -2,21 +2,23 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import mustlink as ml
-from cases import blobs
-from homes import GRAPHS, METHODS, PROPAGATED, SPREADING, TOLD, alike, choices, graph, told
+from cases import blobs, random_graph
+from homes import GRAPHS, METHODS, PROPAGATED, SPREADING, TOLD, alike, choices, graph, paired, told
 from mustlink.context.method_cost import FitInput
-from mustlink.estimators.graph_estimator import GraphEstimator
+from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph
 from on_disk import stored
 
+FEW_GROUPS = ["planted", "several_parts", "halves", "hung", "ill_scaled"]
+
 
 @pytest.fixture
-def nothing_fits(monkeypatch):
+def nothing_fits(graphs_on_disk, monkeypatch):
     """Graphs and vectors stay on disk, those of points as well."""
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
     monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
 
 
@@ -56,9 +58,7 @@ def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("how", TOLD)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "many"])
+@pytest.mark.parametrize(("name", "method", "how"), paired(FEW_GROUPS, METHODS, TOLD))
 def test_constrained_methods_decide_alike_in_memory_and_on_disk(nothing_fits, name, method, how):
     W, y, k = graph(name)
     made = {"affinity": "precomputed", "random_state": 0}
@@ -79,9 +79,7 @@ def test_constrained_methods_decide_alike_in_memory_and_on_disk(nothing_fits, na
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("how", ["labels", "few", "pairs"])
-@pytest.mark.parametrize("method", PROPAGATED)
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name not in ("many", "ill_scaled")])
+@pytest.mark.parametrize(("name", "method", "how"), paired(FEW_GROUPS[:-1], PROPAGATED, TOLD[:3]))
 def test_propagated_constraints_decide_alike_in_memory_and_on_disk(nothing_fits, name, method, how):
     W, y, k = graph(name)
     made = {"affinity": "precomputed", "random_state": 0}
@@ -93,9 +91,7 @@ def test_propagated_constraints_decide_alike_in_memory_and_on_disk(nothing_fits,
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("how", ["labels", "few"])
-@pytest.mark.parametrize("method", SPREADING)
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("name", "method", "how"), paired(GRAPHS, SPREADING, TOLD[:2]))
 def test_propagators_decide_alike_in_memory_and_on_disk(nothing_fits, name, method, how):
     W, y, k = graph(name)
     made, labels = {"affinity": "precomputed", "random_state": 0}, told(y, k, how).labels
@@ -108,3 +104,45 @@ def test_propagators_decide_alike_in_memory_and_on_disk(nothing_fits, name, meth
         return
     assert mine == other
     assert np.mean(home.labels_ == there.labels_) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("method", "how", "told", "what"),
+    [
+        (ml.NCut, {"variant": "shi-malik"}, {}, "shi-malik"),
+        (ml.NCut, {"isolated": "assign"}, {}, "isolated: 'assign'"),
+        (ml.NCut, {"n_clusters": "auto"}, {}, "counts on a graph in memory"),
+        (ml.NCut, {"solver": "dense"}, {}, "solver: 'dense'"),
+        (ml.NCut, {"memory": "200MB"}, {}, "on disk needs"),
+        (ml.CSP, {"subspace": "exact"}, {}, "subspace: 'exact' does not run on disk: no precond"),
+        (ml.CSP, {"assign": "split"}, {}, "assign: 'split'"),
+        (ml.CSP, {"beta": "search"}, {}, "beta: 'search' does not run on disk"),
+        (ml.CSP, {"n_clusters": 81}, {}, "81 clusters asked"),
+        (ml.CSP, {"memory": "200MB"}, {}, "on disk needs"),
+        (ml.CSP, {"beta": "nothing"}, {}, "beta"),
+        (ml.SSSC, {"gamma": "search"}, {}, "gamma: 'search'"),
+        (ml.ConstrainedAP, {"prior": "affinity"}, {}, "prior: 'affinity'"),
+        (ml.FastGE, {"init": "labels"}, {}, "init: 'labels'"),
+        (ml.SRCP, {"solver": "dense"}, {}, "solver: 'dense'"),
+        (ml.SRCP, {"new_edges": "all"}, {}, "new_edges: 'all'"),
+        (ml.SRCP, {"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
+        (ml.GWEM, {}, {}, "GWEM"),
+        (ml.LLGC, {"refine": True}, {}, "refine"),
+        (ml.GFHF, {"solver": "dense"}, {}, "solver"),
+        (ml.GFHF, {"memory": "200MB"}, {}, "needs"),
+        *(
+            (method, {}, given, "does not run on disk")
+            for method in (ml.NCut, ml.CSP, ml.SRCP, ml.GFHF)
+            for given in ({"sample_weight": np.ones(80)}, {"graphs": [sp.eye_array(80)]})
+        ),
+    ],
+)
+def test_what_does_not_run_on_disk_is_refused(graphs_on_disk, method, how, told, what):
+    est = method(affinity="precomputed", random_state=0)
+    if "n_clusters" in est.get_params():
+        how = {"n_clusters": 2, **how}
+    y = () if method is ml.NCut else (np.where(np.arange(80) % 7 == 0, np.arange(80) % 2, -1),)
+    W = random_graph(np.random.default_rng(0), 80)
+    with pytest.raises(InputError, match=what) as caught:
+        est.set_params(**how).fit(stored(W), *y, **told)
+    assert "\n" not in str(caught.value)

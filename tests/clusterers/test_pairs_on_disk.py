@@ -13,14 +13,7 @@ from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
 from on_disk import stored
-
-
-@pytest.fixture
-def on_disk(monkeypatch):
-    """Nothing fits into memory."""
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +42,7 @@ def fitted(method, graph, known, **how):
         (ml.SRCP, {"new_edges": 0, "power": 0.5, "variant": "ng"}),
     ],
 )
-def test_the_same_clusters_as_in_memory(planted, on_disk, method, how):
+def test_the_same_clusters_as_in_memory(planted, graphs_on_disk, method, how):
     W, _, known = planted
     home, there = fitted(method, W, known, **how), fitted(method, stored(W, 900), known, **how)
     assert adjusted_rand_score(home.labels_, there.labels_) == 1.0
@@ -67,7 +60,7 @@ def test_the_same_clusters_as_in_memory(planted, on_disk, method, how):
 
 
 @pytest.mark.thorough
-def test_refit_and_weights_above_one(planted, on_disk):
+def test_refit_and_weights_above_one(planted, graphs_on_disk):
     W, _, known = planted
     there = fitted(ml.SRCP, stored(7.5 * W), known, power=1.0, variant="luxburg")
     assert any("divided by " in note for note in there.report_.notes)
@@ -82,7 +75,7 @@ def test_refit_and_weights_above_one(planted, on_disk):
             getattr(there, name)
 
 
-def test_components_isolated_nodes_and_no_constraints(planted, on_disk):
+def test_components_isolated_nodes_and_no_constraints(planted, graphs_on_disk):
     W = planted[0]
     W = sp.block_diag([W, W[:60, :60], sp.csr_matrix((7, 7))], format="csr")
     there = fitted(ml.SRCP, stored(W), Constraints.none(W.shape[0]))
@@ -92,7 +85,7 @@ def test_components_isolated_nodes_and_no_constraints(planted, on_disk):
     assert there.report_.choices["largest_F"] == 0
 
 
-def test_constraints_that_take_all_edges_away(on_disk):
+def test_constraints_that_take_all_edges_away(graphs_on_disk):
     """A millionth of the graph stays where nothing else would."""
     W = sp.csr_matrix(np.array([[0, 1.0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]))
     W = sp.csr_matrix(sp.kron(sp.eye_array(3), W))
@@ -102,25 +95,6 @@ def test_constraints_that_take_all_edges_away(on_disk):
     for graph in (W, stored(W)):
         made = ml.SRCP(solver="diffusion", mu=50.0, random_state=0, **how)
         assert np.unique(made.fit(graph, constraints=known).labels_).size == 2
-
-
-@pytest.mark.parametrize(
-    ("how", "told", "what"),
-    [
-        ({"solver": "dense"}, {}, "solver: 'dense'"),
-        ({"new_edges": "all", "solver": "auto"}, {}, "new_edges: 'all'"),
-        ({"isolated": "assign"}, {}, "isolated: 'assign'"),
-        ({"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
-        ({}, {"sample_weight": np.ones(300)}, "sample_weight"),
-        ({"n_clusters": "auto"}, {}, "counts on a graph in memory"),
-    ],
-)
-def test_what_does_not_run_on_disk_is_refused(planted, on_disk, how, told, what):
-    W, _, known = planted
-    made = ml.SRCP(**{"n_clusters": 4, "affinity": "precomputed", **how})
-    with pytest.raises(InputError, match=what) as caught:
-        made.fit(stored(W), constraints=known, **told)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_map_of_rows_in_memory_and_on_disk(planted, tmp_path):

@@ -539,24 +539,6 @@ def test_pairs_between_components_join_them():
         assert est.report_.extra["n_components"] == 4
 
 
-@BOTH
-def test_no_constraints_is_a_normalised_cut(method):
-    W, y = separable(3, alone=2)
-    cut = estimator(NCut).fit(W)
-    for side in ({}, {"y": np.full(y.size, -1)}, {"constraints": ml.Constraints.none(y.size)}):
-        est = estimator(method).fit(W, **side)
-        assert adjusted_rand_score(cut.labels_, est.labels_) == 1
-        np.testing.assert_allclose(est.eigenvalues_, cut.eigenvalues_, atol=1e-9)
-        assert abs(est.affinity_matrix_ - W).max() < 1e-14
-        assert any("nothing to spread" in note for note in est.report_.notes)
-        assert est.report_.satisfaction is None
-        assert json.dumps(est.report_.to_dict())
-    X, _ = blobs(np.random.default_rng(0), 150, 3)
-    options = {"affinity": "knn", "n_neighbors": 20}
-    ours, theirs = (estimator(one, **options).fit(X).labels_ for one in (method, NCut))
-    assert adjusted_rand_score(ours, theirs) == 1
-
-
 def test_duplicate_and_contradictory_pairs():
     W, y = separable(1)
     known = true_pairs(np.random.default_rng(0), y, 40)
@@ -595,65 +577,6 @@ def test_a_node_with_thousands_of_pairs(solver):
     assert est.report_.extra["pairs_with_the_sign_of_F"] > 0.97
     assert adjusted_rand_score(y, est.labels_) > 0.97
     assert est.report_.satisfaction["kept"] > 0.97
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "word"),
-    [
-        (SRCP, {"mu": 0}, "mu"),
-        (SRCP, {"mu": -1.0}, "mu"),
-        (SRCP, {"mu": float("nan")}, "mu"),
-        (SRCP, {"mu": "small"}, "mu"),
-        (E2CP, {"alpha": 0}, "alpha"),
-        (E2CP, {"alpha": 1}, "alpha"),
-        (E2CP, {"alpha": float("nan")}, "alpha"),
-        (E2CP, {"alpha": "x"}, "alpha"),
-        (E2CP, {"solver": "krylov"}, "solver"),
-        (E2CP, {"alpha": 0.99999, "solver": "diffusion"}, "alpha"),
-        (SRCP, {"tol": 0}, "tol"),
-        (SRCP, {"tol": float("inf")}, "tol"),
-        (SRCP, {"new_edges": -1}, "new_edges"),
-        (SRCP, {"new_edges": 2.5}, "new_edges"),
-        (SRCP, {"solver": "amg"}, "solver"),
-        (SRCP, {"variant": "kway"}, "variant"),
-        (SRCP, {"eigen_solver": "amg"}, "eigen_solver"),
-        (SRCP, {"eigen_tol": -1}, "tol"),
-        (SRCP, {"power": 0}, "power"),
-        (SRCP, {"power": "half"}, "power"),
-        (SRCP, {"power": 0.5, "normalize": False}, "power"),
-        (SRCP, {"memory": "abc"}, "memory"),
-        (SRCP, {"memory": "1.2.3GB"}, "memory"),
-        (SRCP, {"memory": "1kB", "solver": "krylov"}, "memory"),
-        (SRCP, {"max_iter": 0}, "max_iter"),
-        (SRCP, {"n_clusters": 91}, "n_clusters"),
-        (SRCP, {"n_clusters": 0}, "n_clusters"),
-        (SRCP, {"affinity": "cosine"}, "affinity"),
-        (SRCP, {"isolated": "keep"}, "isolated"),
-        (SRCP, {"n_jobs": 0}, "n_jobs"),
-        (SRCP, {"random_state": "a"}, "random_state"),
-    ],
-)
-def test_bad_parameters(method, options, word):
-    W, y = separable()
-    known = true_pairs(np.random.default_rng(0), y, 5)
-    with pytest.raises(InputError, match=word) as caught:
-        estimator(method).set_params(**options).fit(W, constraints=known)
-    assert "\n" not in str(caught.value)
-
-
-@BOTH
-def test_bad_side_information(method):
-    W, y = separable()
-    other = ml.Constraints.from_pairs([[0, 1]], n_nodes=91)
-    for side, word in (
-        ({"constraints": other}, "91 nodes but the graph has 90"),
-        ({"constraints": [[0, 1]]}, "list given"),
-        ({"y": other}, "pass them as constraints="),
-        ({"y": y[:-1]}, "89 labels for 90 nodes"),
-    ):
-        with pytest.raises(InputError, match=word) as caught:
-            estimator(method).fit(W, **side)
-        assert "\n" not in str(caught.value)
 
 
 # --- the report, refit

@@ -10,7 +10,6 @@ import oracles
 from mustlink.constraints import Constraints, closure
 from mustlink.constraints.label_groups import DENSE_CORE
 from mustlink.errors import InputError
-from mustlink.kernels.graph_walk import union_find
 
 
 @st.composite
@@ -218,25 +217,6 @@ def test_closure_is_idempotent(case):
         np.testing.assert_array_equal(again.to_dense(), Q)
 
 
-@given(st.integers(2, 12), st.integers(0, 2**31))
-def test_union_find_names_groups_by_smallest_member(n, seed):
-    rng = np.random.default_rng(seed)
-    left, right = rng.integers(0, n, (2, n // 2))
-    group, refused = union_find(n, left, right, np.full(n, -1))
-    linked = sp.coo_matrix((np.ones(left.size), (left, right)), shape=(n, n))
-    parts = sp.csgraph.connected_components(linked, directed=False)[1]
-    assert not refused.any()
-    for node in range(n):
-        assert group[node] == np.flatnonzero(parts == parts[node])[0]
-
-
-def test_union_find_refuses_to_join_two_classes():
-    seed = np.array([4, -1, -1, 9])
-    group, refused = union_find(4, np.array([0, 1, 2]), np.array([1, 2, 3]), seed)
-    assert group.tolist() == [0, 0, 0, 3]
-    assert refused.tolist() == [False, False, True]
-
-
 def test_closure_of_labels_and_pairs_extends_the_classes():
     y = [0, -1, 5, -1, -1]
     c = Constraints.from_labels(y) + Constraints.from_pairs([[0, 1], [2, 3]], n_nodes=5)
@@ -284,11 +264,6 @@ def test_soft_pairs_are_not_closed():
     assert c.closure(hard=0.4).to_dense()[0, 2] == 1
     np.testing.assert_array_equal(c.closure(hard=5).to_dense(), c.to_dense())
     assert c.closure(hard=5).factor is None
-
-
-def test_duplicates_are_no_contradictions():
-    c = Constraints.from_pairs([[0, 1], [1, 0], [0, 1], [2, 1]], [1, 1, 0.5, -1], n_nodes=3)
-    assert c.check(strict=True) == ()
 
 
 def test_both_signs_for_one_pair():

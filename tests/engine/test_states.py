@@ -21,99 +21,29 @@ from hypothesis.stateful import (
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-from cases import planted_graph
+from every import (
+    ALL,
+    OF_GRAPHS,
+    OF_POINTS,
+    OTHERS,
+    QUICK,
+    UNTOLD,
+    K,
+    N,
+    blobs,
+    fit,
+    graph,
+    made,
+    some,
+)
 from mustlink.constraints import Constraints
 from mustlink.core.observe import Silent
 from mustlink.errors import InfeasibleError, InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import in_memory_only
 from mustlink_io.ui.node_session import NodeSession
 from on_disk import stored
-
-N, K = 60, 3
-
-
-def blobs(seed, n=N):
-    rng = np.random.default_rng(seed)
-    y = rng.permutation(np.arange(n) % K)
-    return (rng.normal(size=(n, 4)) + 5 * np.eye(K, 4)[y]).astype(np.float32), y
-
-
-def graph(seed):
-    W, y = planted_graph(np.random.default_rng(seed), N, K, inside=0.4, across=0.05)
-    return ml.Graph.from_affinity(W), y
-
-
-def directed(seed):
-    rng = np.random.default_rng(seed)
-    y = rng.permutation(np.arange(N) % K)
-    arcs = rng.random((N, N)) < np.where((y[:, None] + 1) % K == y, 0.5, 0.05)
-    return sp.csr_matrix(arcs * 1.0), y
-
-
-def picture(seed):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(K), 8)[:, None] * np.ones(16, dtype=int)
-    return np.clip(0.4 * y[..., None] + rng.normal(0, 0.05, (*y.shape, 3)), 0, 1), y
-
-
-def energy(seed):
-    W, y = planted_graph(np.random.default_rng(seed), N, K, inside=0.4, across=0.05)
-    return sp.csr_matrix(sp.diags(np.asarray(W.sum(axis=0)).ravel()) - W), y
-
-
-def some(y, seed, share=0.4):
-    """Labels of some of the nodes, of every class at least two."""
-    rng = np.random.default_rng(seed)
-    known = np.where(rng.random(y.shape) < share, y, -1)
-    for c in np.unique(y):
-        known.flat[np.flatnonzero(y == c)[:2]] = c
-    return known
-
-
-QUICK = {"subspace": 6, "regularization": 0}
-OF_GRAPHS = {
-    "NCut": {"n_clusters": K, "regularization": 0},
-    "CSP": {"n_clusters": K, "beta": 0.3, **QUICK},
-    "SSSC": {"n_clusters": K, "gamma": 0.3, "balanced": True, **QUICK},
-    "SpectralLearning": {"n_clusters": K, **QUICK},
-    "ConstrainedAP": {"n_clusters": K, "noise": 0.3, **QUICK},
-    "FastGE": {"n_clusters": K, **QUICK},
-    "SSKK": {"n_clusters": K},
-    "SRCP": {"n_clusters": K, "power": 1.0, "variant": "ng"},
-    "E2CP": {"n_clusters": K, "power": 1.0, "variant": "ng"},
-    "CSCGFHF": {"n_clusters": K},
-    "GFHF": {},
-    "LLGC": {},
-    "Poisson": {},
-    "TikReg": {},
-    "LELP": {},
-    "GreenFunction": {},
-    "GWEM": {},
-    "ClusterKernel": {},
-    "NCutPropagation": {},
-}
-OF_POINTS = {"LLELP": {}, "LNP": {}, "LTSALP": {}, "LLE": {}, "LTSA": {}, "LaplacianEigenmaps": {}}
-OTHERS = {"DISIM": directed, "GLP": energy, "StrokeCut": picture, "RegionCut": picture}
-ALL = [*OF_GRAPHS, *OF_POINTS, *OTHERS]
-UNTOLD = {"NCut", "LLE", "LTSA", "LaplacianEigenmaps", "RegionCut"}
-
-
-def made(name):
-    """The estimator, and what draws its data."""
-    if name in OTHERS:
-        how = {"n_clusters": K} if name == "DISIM" else {}
-        return getattr(ml, name)(**how), OTHERS[name]
-    if name in OF_POINTS:
-        return getattr(ml, name)(random_state=0), blobs
-    how = {"affinity": "precomputed", "random_state": 0, **OF_GRAPHS[name]}
-    return getattr(ml, name)(**how), graph
-
-
-def fit(est, X, y, observer=None):
-    return est.fit(X, *([] if type(est).__name__ in UNTOLD else [y]), observer=observer)
 
 
 class Breaking(Silent):
@@ -210,8 +140,7 @@ def results(est):
 
 @pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SRCP", "Poisson"])
-def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch):
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
+def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, graphs_on_disk):
     X, y = blobs(0)
     how = {"random_state": 0, **OF_GRAPHS[name]} | ({"tol": 1e-2} if name == "SRCP" else {})
     est = fit(getattr(ml, name)(**how), X, some(y, 0))
@@ -227,8 +156,7 @@ def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch)
 
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["CSP", "SRCP"])
-def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, monkeypatch):
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
+def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, graphs_on_disk):
     G, y = graph(0)
     est = fit(made(name)[0], stored(G.affinity), some(y, 0))
     assert "_cut_on_disk" in vars(est)
@@ -595,8 +523,7 @@ def numbers(a):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ALL)
-def test_states(name, monkeypatch, tmp_path):
-    monkeypatch.setattr(GraphEstimator, "_stays_on_disk", lambda *_: True)
+def test_states(name, graphs_on_disk, tmp_path):
     long = settings().stateful_step_count < 50  # of the profile, hypothesis's own is 50
     few = {} if long else {"max_examples": 2, "stateful_step_count": 6}
 

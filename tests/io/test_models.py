@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import InputError
+from mustlink.persistence.model import RECORDS
 from mustlink.preprocessing.fitted import Fitted
 from mustlink_io import formats
 from mustlink_io.commands import cli
@@ -241,6 +243,39 @@ def test_without_data_it_has_to_be_given(tmp_path):
         assert same(back.refit(known(y, 1)).labels_, net.refit(known(y, 1)).labels_)
     with pytest.raises(InputError, match="another graph"):
         ml.load(tmp_path / "net.h5", data=sp.csr_matrix(W * 2.0))
+
+
+def test_a_file_with_the_names_of_version_0_1_is_read(tmp_path):
+    """It is written now, and its records are given the names that they had then."""
+    X, truth = blobs()
+    est = fitted("CSP", X, known(truth, 0))
+    est.calibrate()
+    est.save(tmp_path / "m.h5")
+    then = {kind.__name__: name for name, kind in RECORDS.items() if kind.__name__ != name}
+    assert then == {
+        "SelectedModel": "Choice", "ConstraintData": "Given", "MembershipExponents": "Trust"
+    }  # fmt: skip
+    seen = set()
+
+    def rename(name, item):
+        if isinstance(item, h5py.Dataset) and name.rsplit("/")[-1] in ("type", "value"):
+            words = bytes(item[()]).decode()
+            for new, old in then.items():
+                if re.search(rf"\b{new}\b", words):
+                    seen.add(old)
+                    words = re.sub(rf"\b{new}\b", old, words)
+            renamed[item.name] = np.frombuffer(words.encode(), dtype=np.uint8)
+
+    with h5py.File(tmp_path / "m.h5", "r+") as file:
+        renamed = {}
+        file["model"].visititems(rename)
+        for name, words in renamed.items():
+            del file[name]
+            file[name] = words
+    assert seen == set(then.values())
+    back = ml.load(tmp_path / "m.h5")
+    assert same(back.membership_, est.membership_)
+    assert same(back.refit(known(truth, 1)).labels_, est.refit(known(truth, 1)).labels_)
 
 
 # ---------------------------------------------------------------- the shell

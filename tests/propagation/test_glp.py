@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import mustlink as ml
 import oracles
@@ -222,12 +221,3 @@ def test_two_classes_named_and_signed(problem):
 def test_errors(M, y, more, match):
     with pytest.raises(InputError, match=match):
         ml.GLP().fit(M, y, **more)
-
-
-def test_parameters_are_looked_at_when_fitted():
-    for wrong in ({"solver": "lu"}, {"tol": -1.0}, {"max_iter": 0}):
-        with pytest.raises(InputError):
-            ml.GLP(**wrong).fit(np.eye(2), [0, 1])
-    with pytest.raises(NotFittedError):
-        ml.GLP().decision_function()
-    assert clone(ml.GLP(tol=1e-3)).get_params()["tol"] == 1e-3

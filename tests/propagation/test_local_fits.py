@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from cases import blobs, random_graph
+from cases import blobs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.local_fits import (
@@ -375,35 +375,3 @@ def test_cosine_neighbours_are_fitted_on_the_sphere():
         one, _ = scores(est, stretched, known, metric="cosine", n_neighbors=8)
         two, _ = scores(est, unit, known, n_neighbors=8)
         np.testing.assert_allclose(one, two, atol=1e-9)
-
-
-@pytest.mark.parametrize("est", EVERY, ids=name_of)
-def test_a_graph_alone_is_refused(est):
-    rng = np.random.default_rng(14)
-    W = random_graph(rng, 30)
-    known = given(rng, np.arange(30) % 2, 6, 2)
-    for X in (Graph.from_affinity(W), W):
-        with pytest.raises(InputError, match="neighbourhoods of points"):
-            type(est)(affinity="precomputed").fit(X, known)
-
-
-@pytest.mark.parametrize(
-    "est",
-    [
-        LNP(alpha=1.0),
-        LNP(alpha=0.0),
-        LNP(variant="exact"),
-        LNP(reg=0.0),
-        LLELP(reg=-1.0),
-        LLELP(alpha=0.0),
-        LTSALP(alpha=-1.0),
-        LTSALP(n_components=0),
-        LTSALP(n_components=15),
-        LTSALP(n_components=1.5),
-    ],
-)
-def test_parameters_without_sense_are_refused_in_one_line(est):
-    X = np.random.default_rng(15).random((40, 3))
-    with pytest.raises(InputError) as refused:
-        est.fit(X, np.arange(40) % 4 - 1)
-    assert "\n" not in str(refused.value)

@@ -558,51 +558,6 @@ def test_everything_is_labelled(method, problem):
         assert (est.labels_ == y).all()
 
 
-@pytest.mark.parametrize(
-    ("y", "words"),
-    [
-        (None, "requires y to be passed"),
-        (np.full(50, -1), "all 50 labels are -1"),
-        (np.where(np.arange(50) < 5, 4, -1), "1 class only"),
-        (np.arange(49) % 3, "49 labels for 50 nodes"),
-        (np.where(np.arange(50) < 5, 0.5, -1), "0.5 is no class"),
-        (np.where(np.arange(50) < 5, -3, 1), "below -1"),
-        (np.array(["cat", None] * 25, dtype=object), "1 class only"),
-        (np.array(["cat", 3] * 25, dtype=object), "a mixture of text and numbers"),
-    ],
-)
-def test_bad_labels(problem, y, words):
-    with pytest.raises(InputError, match=words):
-        ml.GFHF(affinity="precomputed").fit(problem[0], y)
-
-
-@pytest.mark.parametrize(
-    ("est", "words"),
-    [
-        (ml.LLGC(alpha=1.0), "alpha"),
-        (ml.LLGC(alpha="much"), "alpha"),
-        (ml.TikReg(gamma=0), "gamma"),
-        (ml.NCutPropagation(alpha=-1), "alpha"),
-        (ml.GWEM(n_steps=0), "n_steps"),
-        (ml.GWEM(variant="walk"), "variant"),
-        (ml.ClusterKernel(n_components=0), "n_components"),
-        (ml.ClusterKernel(rows="ball"), "rows"),
-        (ml.TikReg(class_mass=True), "class_mass"),
-        (ml.GFHF(class_mass=[0.5, 0.5]), "2 numbers for 3 classes"),
-        (ml.GFHF(class_mass=[0.5, 0.5, 0]), "above 0"),
-        (ml.GFHF(class_mass="fair"), "smoothed"),
-        (ml.GFHF(solver="magic"), "solver"),
-        (ml.GFHF(tol=-1), "tol"),
-        (ml.GFHF(max_iter=0), "max_iter"),
-        (ml.Poisson(class_mass=[1, 2]), "2 numbers for 3 classes"),
-    ],
-)
-def test_bad_parameters(problem, est, words):
-    W, y, _ = problem
-    with pytest.raises(InputError, match=words):
-        est.set_params(affinity="precomputed").fit(W, y)
-
-
 def test_labels_are_looked_at_before_the_graph_is_built():
     with pytest.raises(InputError, match="are -1"):
         ml.GFHF().fit("no points at all", np.full(5, -1))
@@ -664,33 +619,7 @@ def test_a_far_point_and_a_fitted_point():
     assert P.sum() == pytest.approx(1)
 
 
-def test_prediction_says_what_is_missing(problem):
-    W, y, _ = problem
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        ml.GFHF().predict(np.zeros((2, 2)))
-    est = ml.GFHF(affinity="precomputed").fit(W, y)
-    with pytest.raises(InputError, match="no coordinates"):
-        est.predict(np.zeros((2, 2)))
-    X = np.random.default_rng(0).standard_normal((60, 3))
-    est = ml.GFHF().fit(X, np.where(np.arange(60) < 8, np.arange(60) % 2, -1))
-    with pytest.raises(ValueError, match="4 features, but GFHF is expecting 3"):
-        est.predict(np.zeros((2, 4)))
-
-
 # --- numbers and manners
-
-
-@pytest.mark.parametrize("method", ALL)
-def test_same_seed_same_answer_and_nothing_is_changed(method):
-    X, truth = make_blobs(150, centers=3, random_state=0)
-    y = np.where(np.arange(150) < 9, truth, -1)
-    kept_X, kept_y = X.copy(), y.copy()
-    one = method(random_state=3, n_jobs=1).fit(X, y)
-    two = method(random_state=3).fit(X, y)
-    np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
-    np.testing.assert_array_equal(X, kept_X)
-    np.testing.assert_array_equal(y, kept_y)
-    assert clone(one).get_params() == one.get_params()
 
 
 @pytest.mark.parametrize("method", ALL)

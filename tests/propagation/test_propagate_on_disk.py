@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import mustlink as ml
 from cases import planted_graph, random_graph
-from mustlink.errors import InputError
 from mustlink.propagation.answers import median
 from mustlink.space import LocalSpace
 from on_disk import stored
@@ -184,21 +183,3 @@ def test_the_median_of_values(rng):
         there = counts > 0
         found = median(LocalSpace(size), values, counts, int(there.sum()))
         assert found == np.median(values[there])
-
-
-@pytest.mark.parametrize(
-    ("method", "how", "given", "what"),
-    [
-        (ml.GWEM, {}, {}, "GWEM"),
-        (ml.LLGC, {"refine": True}, {}, "refine"),
-        (ml.GFHF, {"solver": "dense"}, {}, "solver"),
-        (ml.GFHF, {}, {"sample_weight": np.ones(400)}, "sample_weight"),
-        (ml.GFHF, {}, {"graphs": [sp.eye(400)]}, "graphs"),
-        (ml.GFHF, {"memory": "200MB"}, {}, "needs"),
-    ],
-)
-def test_what_does_not_run_on_disk_is_refused(rng, method, how, given, what):
-    W, y = graph(rng, "planted")
-    with pytest.raises(InputError, match=what) as caught:
-        fitted(method, stored(W), y, how, **given)
-    assert "\n" not in str(caught.value)

@@ -10,10 +10,21 @@ import pytest
 from sklearn.base import clone
 
 import mustlink as ml
-from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, alike, choices, graph, told
+from homes import (
+    CONSTRAINED_ON_RANKS,
+    CUT_ON_RANKS,
+    METHODS,
+    SPREAD_ON_RANKS,
+    SPREADING,
+    alike,
+    choices,
+    graph,
+    told,
+)
 from mustlink_io.jobs.on_ranks import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
+pytestmark = pytest.mark.usefixtures("few_runs")
 HERE = Path(__file__).parent
 
 
@@ -29,8 +40,7 @@ def runs(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("variant", ["luxburg", "ng"])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("name", "variant"), CUT_ON_RANKS)
 def test_ncut_decides_alike_in_memory_and_on_ranks(runs, name, variant):
     W, _, k = graph(name)
     home = ml.NCut(k, affinity="precomputed", random_state=0, variant=variant).fit(W)
@@ -41,9 +51,7 @@ def test_ncut_decides_alike_in_memory_and_on_ranks(runs, name, variant):
     assert choices(report) == choices(other)
 
 
-@pytest.mark.parametrize("how", TOLD)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ON_RANKS)
+@pytest.mark.parametrize(("name", "method", "how"), CONSTRAINED_ON_RANKS)
 def test_constrained_methods_decide_alike_in_memory_and_on_ranks(runs, name, method, how):
     W, y, k = graph(name)
     home = METHODS[method](k, affinity="precomputed", random_state=0)
@@ -61,8 +69,7 @@ def test_constrained_methods_decide_alike_in_memory_and_on_ranks(runs, name, met
         assert alike(W, home.labels_, labels) > 0.9
 
 
-@pytest.mark.parametrize("method", SPREADING)
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "ill_scaled"])
+@pytest.mark.parametrize(("name", "method"), SPREAD_ON_RANKS)
 def test_propagators_decide_alike_in_memory_and_on_ranks(runs, name, method):
     W, y, k = graph(name)
     home = clone(SPREADING[method]).set_params(affinity="precomputed", random_state=0)

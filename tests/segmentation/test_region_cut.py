@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import ndimage
-from sklearn.base import clone
 
 import mustlink as ml
 from mustlink.errors import DoubtfulResultWarning, InputError
@@ -139,8 +138,3 @@ def test_fewer_regions_than_asked_for():
 def test_bad_input(n_clusters, image, words):
     with pytest.raises(InputError, match=words):
         ml.RegionCut(n_clusters).fit(image)
-
-
-def test_it_is_an_estimator():
-    est = ml.RegionCut(4, random_state=1)
-    assert clone(est).get_params() == {"n_clusters": 4, "random_state": 1, "n_jobs": None}

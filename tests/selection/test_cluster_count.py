@@ -53,6 +53,7 @@ def ncut(k="auto", **options):
 # ---------------------------------------------------------------- the counts
 
 
+@pytest.mark.thorough(but=27)
 @pytest.mark.parametrize("seed", range(100))
 def test_the_bethe_hessian_count_against_dense_algebra(seed):
     rng = np.random.default_rng(seed)

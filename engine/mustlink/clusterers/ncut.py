@@ -15,7 +15,7 @@ from mustlink.clusterers.clusterer import GraphClusterer, Ints
 from mustlink.clusterers.result_warnings import note_components, warn_of_components, warn_of_gap
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, eigenvectors
-from mustlink.core.check import as_points, check_choice, check_tolerance
+from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.core.labels import as_labels, class_labels
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence, EigenResult
@@ -166,6 +166,8 @@ class NCut(GraphClusterer):
     def _run(self, work: Work, y: Any = None, constraints: Constraints | None = None) -> None:
         """Cluster a graph and set the results; the same steps in every home."""
         recorder, seed = work.recorder, self._used_seed
+        if constraints is not None:  # looked at before anything runs
+            side_information(work.graph, None, constraints)
         labels, n_classes = self._starting_labels(y, work)
         k = self._clusters(work, n_classes, seed)
         if n_classes > k:
@@ -220,6 +222,7 @@ class NCut(GraphClusterer):
         check_choice(self.init, INITS, "init")
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
         check_tolerance(self.tol)
+        as_integer(self.max_iter, "max_iter", 1)
         check_regularization(self.regularization)
         if self.variant == "shi-malik" and self.regularization not in ("auto", 0):
             raise InputError(

@@ -266,9 +266,13 @@ def check_share(value: Any, where: str) -> float:
 
 def check_tolerance(tol: float | None, where: str = "tol") -> None:
     """Raise InputError unless tol is None or a positive number."""
-    if tol is not None and not 0 < float(tol) < np.inf:
+    try:
+        fine = tol is None or 0 < float(tol) < np.inf
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
         raise InputError(
-            f"{where}: {tol} is no residual to reach; give a number above 0, such as 1e-4"
+            f"{where}: {tol!r} is no residual to reach; give a number above 0, such as 1e-4"
         )
 
 
