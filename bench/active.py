@@ -140,13 +140,13 @@ def main() -> None:
     there = not args.pairs and importlib.util.find_spec("graphlearning") is not None
     wanted = args.strategies or [*STRATEGIES, *(f"graphlearning {p}" for p in PEERS if there)]
     same = {"kind": kind, "wrong": args.wrong, "method": method}
-    kept = runner.Kept(args.out / "active.jsonl")
+    cache = runner.RunCache(args.out / "active.jsonl")
     for name in args.only or (PAIR_SETS if args.pairs else SETS):
         loaded = None
         for draw in range(args.draws):
             for strategy in wanted:
                 case = {"set": name, **same, "strategy": strategy, "draw": draw}
-                if kept.find(**case) or (strategy not in STRATEGIES and draw >= FEW):
+                if cache.find(**case) or (strategy not in STRATEGIES and draw >= FEW):
                     continue
                 loaded = loaded or data.load(name)
                 if loaded is None:
@@ -155,8 +155,8 @@ def main() -> None:
                 rest = (*loaded, strategy, draw, args.wrong)
                 curve = by_pairs(*rest) if args.pairs else by_labels(*rest, method)
                 if curve is not None:
-                    kept.add({**case, "curve": curve})
-    runs = [run for run in kept.find(**same) if run["draw"] < args.draws]
+                    cache.add({**case, "curve": curve})
+    runs = [run for run in cache.find(**same) if run["draw"] < args.draws]
     figures = medians(runs, kind)
     rows = {
         f"{name}, {strategy}": {

@@ -182,7 +182,7 @@ def main() -> None:
     heads = ("set", "classes", "by the graph", f"by {args.pairs} pairs")
     render.table("What people mean", heads, pairs)
     print(f"\nright or within one in all draws: {sum(right.values())} of {len(right)}")
-    print(f"one piece, never told to be clear: {sum(told.values())} of {len(told)}")
+    print(f"one piece, never called clear: {sum(told.values())} of {len(told)}")
     figures = {"counted": rows, "one_piece": none, "pairs": pairs, "draws": args.draws}
     runner.record("cluster_count", {**figures, "right": right, "told": told, "m": args.pairs})
 

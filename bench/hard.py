@@ -229,20 +229,20 @@ def main() -> None:
     names = [name for name in KINDS if any(part in name for part in args.kinds)]
     folder = args.out / "hard"
     folder.mkdir(exist_ok=True)
-    kept = runner.Kept(args.out / "hard.jsonl")
+    cache = runner.RunCache(args.out / "hard.jsonl")
     rows: dict[str, Any] = {}
     with ThreadPoolExecutor(args.jobs) as pool:
         for name in names:
             path = folder / f"{''.join(c if c.isalnum() else '-' for c in name)}.h5"
             data = Data.write(path, name, args.n)
             cases = [{"kind": name, "run": r, "budget": b} for r in runs for b in args.budgets]
-            left = [case for case in cases if not kept.find(**case)]
+            left = [case for case in cases if not cache.find(**case)]
             ended = pool.map(lambda c, data=data: attempt(data, c["run"], c["budget"]), left)
             for case, found in zip(left, ended, strict=True):
-                kept.add({**case, **found})
+                cache.add({**case, **found})
                 if found["verdict"] in BAD:
                     runner.say(f"{case}: {found['verdict']}: {found.get('errors', '')[-300:]}")
-            every = kept.find(kind=name)
+            every = cache.find(kind=name)
             count = Counter(one["verdict"] for one in every)
             right = [one["ari"] for one in every if "ari" in one]
             shares = [one["peak"] / one["limit"] for one in every if "peak" in one]

@@ -4,7 +4,7 @@
 
 Every trial starts afresh, is killed in a stage drawn at random (all stages alike, however short),
 is checked for files that cannot be read, and goes on with the same command. Counted: whether the
-labels are those of the undisturbed run, which results were kept and yet computed again, and the
+labels are those of the undisturbed run, which results were stored and yet computed again, and the
 seconds that the kill cost beside starting the program again.
 """
 
@@ -80,7 +80,7 @@ def unreadable(folder: Path) -> list[str]:
     return bad
 
 
-def kept(out: Path) -> dict[str, int]:
+def stored(out: Path) -> dict[str, int]:
     """Results in the work folder, with the time at which each was written."""
     folder = out.with_name(out.name + ".work")
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("[!.]*.h5")}
@@ -118,10 +118,10 @@ def main() -> None:
         time.sleep(at)
         process.send_signal(signal.SIGKILL)
         ended = process.wait() == 0
-        bad, before = unreadable(folder), kept(out)
+        bad, before = unreadable(folder), stored(out)
         again = run([*command, str(out)], errors)
         now = result(out)
-        after = kept(out)
+        after = stored(out)
         made_again = [name for name, when in before.items() if after.get(name) != when]
         left = [path.name for path in folder.iterdir() if path.name.endswith((".tmp", ".lock"))]
         rows.append({
@@ -148,7 +148,7 @@ def summary(rows: list[dict[str, Any]]) -> list[list[Any]]:
     return [
         ["labels as undisturbed", sum(row["same"] for row in rows)],
         ["files that could not be read", sum(len(row["unreadable"]) for row in rows)],
-        ["kept results computed again", sum(len(row["computed_again"]) for row in rows)],
+        ["stored results computed again", sum(len(row["computed_again"]) for row in rows)],
         ["temporary files left", sum(len(row["left"]) for row in rows)],
         ["stages hit", len({row["stage"] for row in rows})],
         ["runs that had ended before the kill", sum(row["too_late"] for row in rows)],

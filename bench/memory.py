@@ -23,7 +23,7 @@ from typing import Any
 
 import data
 import render
-from runner import Kept, call, child, command, options, record, result, say
+from runner import RunCache, call, child, command, options, record, result, say
 
 LIMITED = """
 import resource, sys
@@ -117,7 +117,7 @@ def known(source: str, labels: str, pairs: str, each: int = 40) -> dict[str, Any
 
 def plans(args: argparse.Namespace) -> None:
     """Every method at every size, as planned and as measured."""
-    kept = Kept(args.out / "plans.jsonl")
+    cache = RunCache(args.out / "plans.jsonl")
     figures: dict[str, Any] = {}
     for power in (5, 6):
         points = data.sheets(args.out, 10**power, 16)
@@ -126,14 +126,16 @@ def plans(args: argparse.Namespace) -> None:
         told = {"nothing": [], "labels": ["--labels", labels], "pairs": ["--constraints", pairs]}
         for method, side in PLANNED.items():
             case = {"points": f"10^{power}", "method": method}
-            if not kept.find(**case):
+            if not cache.find(**case):
                 say(str(case))
                 verb = "propagate" if method in SPREADING else "cluster"
                 words = ["-m", method, *told[side]]
                 words += [] if verb == "propagate" else ["-k", data.SHEETS]
                 found = run(verb, points, args.out / "plans.h5", words) | plan(verb, points, words)
-                kept.add({**case, **found, "over": found["planned_peak_gb"] / found["peak_gb"] - 1})
-            one = kept.find(**case)[-1]
+                cache.add(
+                    {**case, **found, "over": found["planned_peak_gb"] / found["peak_gb"] - 1}
+                )
+            one = cache.find(**case)[-1]
             figures.setdefault(case["points"], {})[method] = one
     for size, by in figures.items():
         render.records(f"Plans of 13 methods, {size}", by)

@@ -150,7 +150,9 @@ def sources(args: argparse.Namespace) -> list[Path]:
     return [f for f in files if not args.only or f.stem in args.only]
 
 
-def run(file: Path, facts: dict[str, Any], args: argparse.Namespace, kept: runner.Kept) -> None:
+def run(
+    file: Path, facts: dict[str, Any], args: argparse.Namespace, cache: runner.RunCache
+) -> None:
     """What is not done yet of a network; a method that fails or is late has no more draws."""
     sure = facts["classes"] > 0 and file.stem not in ASKED
     settings = LARGE[file.stem] if args.large else SETTINGS if sure else ("none",)
@@ -158,7 +160,7 @@ def run(file: Path, facts: dict[str, Any], args: argparse.Namespace, kept: runne
         kind = setting.split()[-1]
         for method in peers.installed(args.methods or METHODS):
             cell = {"graph": file.stem, "setting": setting, "method": method}
-            done = kept.find(**cell)
+            done = cache.find(**cell)
             seeds = sorted(set(range(args.draws)) - {run.get("draw") for run in done})
             if kind not in METHODS[method] or not seeds or any("error" in run for run in done):
                 continue
@@ -168,11 +170,11 @@ def run(file: Path, facts: dict[str, Any], args: argparse.Namespace, kept: runne
             try:
                 found = runner.call("networks:one", **task, seeds=seeds, limit=args.limit)
                 for each in found["runs"]:
-                    kept.add({**cell, **each})
+                    cache.add({**cell, **each})
             except runner.ChildError as error:
                 late = f"exit code {-signal.SIGPROF}\n" in f"{error}\n"
                 why = f"> {args.limit} CPU s" if late else str(error).splitlines()[-1]
-                kept.add({**cell, "error": why})
+                cache.add({**cell, "error": why})
 
 
 def mean(runs: list[dict[str, Any]], facts: dict[str, Any]) -> dict[str, Any]:
@@ -194,15 +196,15 @@ def main() -> None:
     args = runner.options(__doc__, draws=5, limit=600, large=False, **lists)
     files = sources(args)
     facts = {f.stem: runner.call("networks:about", path=f) for f in files}
-    kept = runner.Kept(args.out / "networks.jsonl")
+    cache = runner.RunCache(args.out / "networks.jsonl")
     for file in files:
-        run(file, facts[file.stem], args, kept)
+        run(file, facts[file.stem], args, cache)
     cells: dict[str, Any] = {}
     for name, size in facts.items():
-        for setting in dict.fromkeys(one["setting"] for one in kept.find(graph=name)):
-            by = dict.fromkeys(one["method"] for one in kept.find(graph=name, setting=setting))
+        for setting in dict.fromkeys(one["setting"] for one in cache.find(graph=name)):
+            by = dict.fromkeys(one["method"] for one in cache.find(graph=name, setting=setting))
             cells.setdefault(setting, {})[name] = {
-                m: mean(kept.find(graph=name, setting=setting, method=m), size) for m in by
+                m: mean(cache.find(graph=name, setting=setting, method=m), size) for m in by
             }
     render.records("Networks", facts)
     for setting, by in cells.items():

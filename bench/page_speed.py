@@ -104,8 +104,8 @@ class Waits:
 
     def figures(self) -> dict[str, Any]:
         """What was measured, with the server's peak memory."""
-        told = (self._process / "status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", told)
+        status = (self._process / "status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
         assert found is not None
         peak = int(found[1]) * 1024 / 1e9
         return {"seconds": self.seconds, "cpu_seconds": self.cpu, "peak_gb": peak}
@@ -214,8 +214,8 @@ def answers(browser: Any, method: str, n: int, folder: Path, threads: int) -> di
             for group in (first, first + 1):
                 drag(tab, "map", [middles[group] + radius])
                 says(tab, r"^node [\d,]+ \(" if group == first else r"^node .* and ")
-            told = says(tab, r"^node .* and ")
-            nodes = [int(one.replace(",", "")) for one in re.findall(r"([\d,]+) \(", told)]
+            line = says(tab, r"^node .* and ")
+            nodes = [int(one.replace(",", "")) for one in re.findall(r"([\d,]+) \(", line)]
             answer("pair", "together" if y[nodes[0]] == y[nodes[1]] else "apart")
             says(tab, "no node chosen")
         answer("undo", "undo")
@@ -296,12 +296,12 @@ def main() -> int:
     if sys.argv[1:2] == ["--serve"]:
         serve(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]))
         return 0
-    from playwright.sync_api import sync_playwright
-
     methods = ["CSP", "Poisson"]
     args = runner.options(
         __doc__, picture=1000, nodes=1_000_000, methods=methods, threads=2, draw=False
     )
+    from playwright.sync_api import sync_playwright
+
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         browser = started.chromium.launch(

@@ -39,7 +39,7 @@ def mustlink(path: str) -> dict[str, Any]:
     from mustlink_io.formats import edges
 
     started = time.perf_counter()
-    return _told(edges.read_edges(Path(path))[0], started)
+    return _measured(edges.read_edges(Path(path))[0], started)
 
 
 def numpy_only(path: str) -> dict[str, Any]:
@@ -70,10 +70,10 @@ def pandas(path: str) -> dict[str, Any]:
     edges = pd.DataFrame({"i": low, "j": high, "w": weight}).groupby(["i", "j"]).max()
     i, j = (edges.index.get_level_values(level).to_numpy() for level in (0, 1))
     upper = sp.csr_matrix((edges["w"].to_numpy(), (i, j)), shape=(n, n))
-    return _told(upper + sp.triu(upper, 1).T, started)
+    return _measured(upper + sp.triu(upper, 1).T, started)
 
 
-def _told(affinity: Any, started: float) -> dict[str, Any]:
+def _measured(affinity: Any, started: float) -> dict[str, Any]:
     size = [affinity.shape[0], int(affinity.nnz)]
     return {"seconds": time.perf_counter() - started, "size": size}
 
@@ -98,8 +98,8 @@ def main() -> None:
         files[kind] = {}
         for name, found in runs.items():
             best = min(found, key=lambda run: run["seconds"])
-            told = {"seconds": best["seconds"], "peak_gb": best["rss_bytes"] / 1e9}
-            files[kind][name] = told
+            figures = {"seconds": best["seconds"], "peak_gb": best["rss_bytes"] / 1e9}
+            files[kind][name] = figures
         render.records(f"{args.edges:,} edges to a symmetric matrix, {kind}", files[kind])
     runner.record("readers", {"edges": args.edges, "files": files})
 

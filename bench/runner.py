@@ -151,7 +151,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-class Kept:
+class RunCache:
     """Runs of a measurement, a line of JSON each, so that a stopped measurement goes on."""
 
     def __init__(self, path: Path) -> None:

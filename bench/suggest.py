@@ -232,17 +232,17 @@ class Scores:
     """What was fitted before, kept in a file, and the graph that was used last."""
 
     def __init__(self, out: Path) -> None:
-        self._kept = runner.Kept(out / "suggest.jsonl")
+        self._cache = runner.RunCache(out / "suggest.jsonl")
         self._graph: tuple[str, Any] = ("", None)
 
     def of(self, where: str, case: Case, side: Any, method: str, params: Any) -> float:
         """ARI of a method; `where` is the name of the data, the metric, the kind, and the draw."""
         one = {"where": where, "method": method, "params": params}
-        if not self._kept.find(**one):
+        if not self._cache.find(**one):
             name, metric = where.split("|")[:2]
             found = fitted(case, self._graph_of(case, name, metric), side, method, params)
-            self._kept.add({**one, "ari": found})
-        return float(self._kept.find(**one)[0]["ari"])
+            self._cache.add({**one, "ari": found})
+        return float(self._cache.find(**one)[0]["ari"])
 
     def _graph_of(self, case: Case, name: str, metric: str) -> Any:
         import mustlink as ml

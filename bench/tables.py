@@ -39,25 +39,25 @@ def beside(path: str, standardize: bool) -> dict[str, Any]:
 
 def suggested(path: Path, k: int) -> list[str]:
     """The words of the command that `suggest` prints for a table with labels."""
-    asked = ["suggest", f"{path}:/points", "-k", str(k), "--labels", f"{path}:/labels", "--json"]
-    found = json.loads(runner.child(["-m", "mustlink_io", *asked]).stdout)
+    words = ["suggest", f"{path}:/points", "-k", str(k), "--labels", f"{path}:/labels", "--json"]
+    found = json.loads(runner.child(["-m", "mustlink_io", *words]).stdout)
     words = shlex.split(found["command"])[1:]
     at = words.index("-o") if "-o" in words else len(words)
     return words[:at] + words[at + 2 :]
 
 
 def attempt(path: Path, words: list[str], out: Path, memory: str | None) -> dict[str, Any]:
-    """One run to its end, and its score; what it said where it failed."""
+    """One run to its end, and its score; its error where it failed."""
     limit = ["--memory", memory] if memory else []
     line = ["-m", "mustlink_io", *words, *limit, "-o", str(out), "--fresh", "--quiet", "--json"]
     done = runner.child(line)
-    told = {"seconds": done.seconds, "rss": done.peak_bytes}
+    figures = {"seconds": done.seconds, "rss": done.peak_bytes}
     if done.code:
-        return {**told, "said": done.stderr.strip().rpartition("\n")[2], "code": done.code}
+        return {**figures, "said": done.stderr.strip().rpartition("\n")[2], "code": done.code}
     found = runner.result(done, " ".join(words))
     score = runner.command("score", out, "--truth", f"{path}:/truth")
     out.unlink()
-    return {**told, "planned": found.get("planned_peak_bytes"), "ari": score["truth"]["ari"]}
+    return {**figures, "planned": found.get("planned_peak_bytes"), "ari": score["truth"]["ari"]}
 
 
 def main() -> None:
