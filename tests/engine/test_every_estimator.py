@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import nullcontext, suppress
 
 import numpy as np
@@ -52,6 +53,26 @@ def test_the_seed_decides_and_nothing_is_changed(name):
         np.testing.assert_array_equal(getattr(again, one, 0), getattr(est, one, 0), err_msg=one)
     for array, was in zip(given, before, strict=True):
         np.testing.assert_array_equal(array, was)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_dropped_estimator_gives_its_memory_back_at_once(name):
+    """Nothing that holds an array waits for the garbage collector."""
+    est, drawn = made(name)
+    X, y = drawn(0)
+    fit(est, X, some(y, 0))  # what a first fit imports and caches stays
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        fit(clone(est), X, some(y, 0))
+        gc.collect()
+        found = [type(x) for x in gc.garbage]
+        assert not [x for x in found if x.__module__.startswith(("mustlink.", "scipy.sparse"))]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
 
 
 WRONG = {

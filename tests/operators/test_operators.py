@@ -1,5 +1,8 @@
 """L̄, its null space and Q̄ as operators against their dense twins."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -18,6 +21,7 @@ from mustlink.linear.multigrid import hierarchy
 from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import ConstraintOperator, constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.space import LocalSpace
 
 seeds = st.integers(0, 2**31)
@@ -263,3 +267,20 @@ def test_a_diagonal_added_and_nodes_taken_out(by, parts, monkeypatch):
         X = by_elimination(found, B)
     np.testing.assert_allclose(X, np.linalg.solve(dense, B), atol=1e-9)
     assert not X[~kept].any()
+
+
+def test_a_matrix_in_single_precision_is_its_own_copy_and_holds_no_other():
+    """It is freed with its last user; one that held itself waited for the garbage collector."""
+    A = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    gc.disable()
+    try:
+        held = SparseOperator(A)
+        assert held.in_single is held
+        gone = weakref.ref(held)
+        del held
+        assert gone() is None
+    finally:
+        gc.enable()
+    double = SparseOperator(A.astype(np.float64))
+    assert double.in_single is double.in_single
+    assert double.in_single.local.dtype == np.float32
