@@ -42,7 +42,7 @@ _WAIT = 5.0  # seconds for the children of a batch that was killed
 @click.option("--fresh", is_flag=True, help="Forget earlier runs and begin again.")
 @click.option("--dry-run", is_flag=True, help="Show the jobs and their plans; run nothing.")
 @click.option("--state", help="Folder for status and logs; default JOBS.state beside the file.")
-@click.option("--summary", help="Write a table at the end: .csv, .json or .h5.")
+@click.option("--summary", help="Write a table at the end: .csv or .json.")
 @QUIET
 @JSON
 @click.pass_context
@@ -53,7 +53,7 @@ def batch(
     quiet: bool,
     as_json: bool,
     state: str | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run the jobs of a TOML file, one after another or side by side.
 
@@ -88,9 +88,9 @@ def batch(
     from mustlink_io.hdf5.locks import locked
     from mustlink_io.terminal.console import emit
 
-    if given["resume"] and given["fresh"]:
+    if options["resume"] and options["fresh"]:
         raise InputError("--resume goes on, --fresh begins again; give one of them")
-    if given["retry_failed"] and not given["resume"]:
+    if options["retry_failed"] and not options["resume"]:
         raise InputError("--retry-failed: give --resume as well")
     where = Where(Path(jobs))
     group = context.find_root().command
@@ -99,32 +99,32 @@ def batch(
     check_keys(file, where, commands)
     specs = expand(file, where, lambda command, values, key: fits(commands, command, values, key))
     ready = [check(spec, where, commands) for spec in specs]
-    summary = given["summary"] or (file.batch.summary and where.path(file.batch.summary))
+    summary = options["summary"] or (file.batch.summary and where.path(file.batch.summary))
     if summary:
         files = [p for one in ready for p in (*one.inputs.values(), one.output)]
         check_summary(summary, [where.file, *files])
-    limits = _limits(given, file.batch)
+    limits = _limits(options, file.batch)
 
     def say(line: str) -> None:
         if not quiet:
             click.echo(f"  {line}", err=True)
 
-    if given["dry_run"]:
+    if options["dry_run"]:
         context.exit(_dry_run(ready, limits, as_json))
     folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
     # children that were killed with an earlier batch need a moment to end
     with (
-        _executor(given["scheduler"], limits) as (limits, executor),
+        _executor(options["scheduler"], limits) as (limits, executor),
         locked(folder.folder, "state of a batch", wait=_WAIT) as lock,
     ):
-        _check_used(folder, given["resume"], given["fresh"])
+        _check_used(folder, options["resume"], options["fresh"])
         running = BatchRun(ready, where, folder, limits, executor, say)
-        if given["resume"]:
-            running.look_back(given["retry_failed"])
+        if options["resume"]:
+            running.look_back(options["retry_failed"])
         before = sum(job.before for job in running.jobs)
         if before:
             say(f"note: {before} of {len(ready)} jobs have ended in an earlier run")
-        running.run(lock if given["scheduler"] is None else None, fresh=given["fresh"])
+        running.run(lock if options["scheduler"] is None else None, fresh=options["fresh"])
         rows = [row(job, folder) for job in running.jobs]
         if summary:
             write(summary, rows)
@@ -141,15 +141,15 @@ def batch(
     context.exit(0 if all(job.phase == "done" for job in running.jobs) else SOME_FAILED)
 
 
-def _limits(given: dict[str, Any], settings: Settings) -> Limits:
+def _limits(options: dict[str, Any], settings: Settings) -> Limits:
     """The command line, then the file, then one worker without a limit."""
     from mustlink.core.process_memory import parse_size
     from mustlink_io.batch.run import Limits
 
-    memory = given["memory"]
+    memory = options["memory"]
     if memory is None and settings.memory is not None:
         memory = parse_size(settings.memory)
-    return Limits(memory, given["workers"] or settings.workers or 1)
+    return Limits(memory, options["workers"] or settings.workers or 1)
 
 
 @contextlib.contextmanager
@@ -171,7 +171,7 @@ def _executor(scheduler: str | None, limits: Limits) -> Iterator[tuple[Limits, E
 
 
 def _check_used(state: State, resume: bool, fresh: bool) -> None:
-    """Raise InputError if there is something to go on with and it was not said what to do."""
+    """Raise InputError if there is something to go on with and no option says what to do."""
     used = Counter("interrupted" if s.phase == "running" else s.phase for s in state.used())
     if fresh:
         state.forget()
@@ -184,7 +184,7 @@ def _check_used(state: State, resume: bool, fresh: bool) -> None:
 
 
 def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
-    """Show the jobs with their plans; a plan that cannot be made is told in its place.
+    """Show the jobs with their plans; why a plan cannot be made stands in its place.
 
     Returns 1 if there is one, else 0.
     """

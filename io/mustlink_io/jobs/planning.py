@@ -44,12 +44,12 @@ def beyond(plan: Plan, limit: float) -> list[str]:
     if plan.seconds <= limit:
         return []
     graph = sum(stage.seconds for stage in plan.stages if stage.name in _GRAPH)
-    given, alone = duration_text(limit), duration_text(round(graph, 1))
+    wanted, alone = duration_text(limit), duration_text(round(graph, 1))
     if graph > _SHARE * limit:
-        return [f"--time {given}: the graph alone takes about {alone}; a coarser search is used"]
+        return [f"--time {wanted}: the graph alone takes about {alone}; a coarser search is used"]
     whole, promise = duration_text(round(plan.seconds, 1)), plan.promise or "about"
     return [
-        f"--time {given}: {promise} {whole} would be needed; the best answer by then is written"
+        f"--time {wanted}: {promise} {whole} would be needed; the best answer by then is written"
     ]
 
 
@@ -106,16 +106,16 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
     if is_points:
         nodes = n if seen.distinct is None or job.views else seen.distinct
         k = min(job.neighbours, n - 1)
-        given = FitInput(nodes, others, shape.d, k, n, beside=beside)
+        size = FitInput(nodes, others, shape.d, k, n, beside=beside)
     else:  # of directed graphs every node is there twice
         often = 2 if job.doubles else 1
-        given = FitInput(often * n, often * shape.nnz + others, 0, 0, n, beside=beside)
+        size = FitInput(often * n, often * shape.nnz + others, 0, 0, n, beside=beside)
         cost = cost.of_given()
     views = "given" if "graph_weights" in job.params else "chosen"
     tries_ways = of_labels and not is_points
     labels_alone = job.labels is not None and getattr(job, "constraints", None) is None
     return PlanInput(
-        given=given,
+        given=size,
         cost=cost,
         memory=job.memory,
         file_bytes=shape.file_bytes,
@@ -141,15 +141,14 @@ def _is_auto(job: Any, name: str) -> bool:
 
 
 def _refuse(job: Any, needed: int, alone: str | None, *, on_disk: bool) -> NoReturn:
-    """Raise InputError for a memory in which a job does not run."""
-    given, least = size_text(job.memory), size_text(needed, up=True)
+    limit, least = size_text(job.memory), size_text(needed, up=True)
     if alone is not None:
         raise InputError(
-            f"--memory: {given} given, in which the graph of {job.data} stays on disk, where "
+            f"--memory: {limit} given, in which the graph of {job.data} stays on disk, where "
             f"{alone} does not run; do without, or give {least}"
         )
     raise InputError(
-        f"--memory: {given} given, but {job.data} with -m {job.method} needs at least {least}"
+        f"--memory: {limit} given, but {job.data} with -m {job.method} needs at least {least}"
         + (", with graph and vectors on disk" if on_disk else "")
     )
 
@@ -178,7 +177,9 @@ def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
 
     wanted = job.n_clusters
     if job.method != "ncut":
-        given = job.params.get("subspace", _SMOOTH * wanted)
-        wanted = _SMOOTH * wanted if isinstance(given, str) else as_integer(given, "subspace", 1)
+        subspace = job.params.get("subspace", _SMOOTH * wanted)
+        wanted = (
+            _SMOOTH * wanted if isinstance(subspace, str) else as_integer(subspace, "subspace", 1)
+        )
     tol = job.params.get("tol") or default_tolerance(n)
     return wanted + n_guard_vectors(wanted), 4 if tol >= _SINGLE else 8

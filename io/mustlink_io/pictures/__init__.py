@@ -20,7 +20,6 @@ from mustlink_io.pictures.images import (
     painted,
     require_matplotlib,
     save,
-    segmentation,
     side_by_side,
 )
 
@@ -38,7 +37,6 @@ __all__ = [
     "painted",
     "require_matplotlib",
     "save",
-    "segmentation",
     "side_by_side",
     "spectrum",
 ]
