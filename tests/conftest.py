@@ -72,19 +72,24 @@ def none_held_out(monkeypatch):
 
 
 @pytest.fixture
-def mustlink(data, monkeypatch, capsys):
-    """Run the command in the folder of the module's `data`: (exit code, stdout, stderr)."""
+def shell(capsys):
+    """Run the command on words, or on a line of them: (exit code, stdout, stderr)."""
     from mustlink_io.commands import cli
 
-    monkeypatch.chdir(data)
-
-    def run(line):
+    def run(*words):
         capsys.readouterr()
-        code = cli.run(line.split())
+        code = cli.run(words[0].split() if len(words) == 1 else [str(word) for word in words])
         said = capsys.readouterr()
         return code, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def mustlink(data, monkeypatch, shell):
+    """`shell` in the folder of the module's `data`."""
+    monkeypatch.chdir(data)
+    return shell
 
 
 @pytest.fixture

@@ -91,7 +91,9 @@ def main(out):
         print(f"ARI on held-out strokes, {words[name]}: {figures[name]:.3f}")
 
     figures["lake"] = look_and_paint_again(photograph, strokes, found["cut"], out)
-    figure = pictures.segmentation(image, small, found["without"], found["with"])
+    cuts = [pictures.overlay(image, found[name]) for name in ("without", "with")]
+    shown = pictures.painted(image, small, COLOURS), *cuts
+    figure = pictures.side_by_side(shown, ("strokes", "without strokes", "with strokes"))
     pictures.save(figure, out / "image.png")
     return figures
 

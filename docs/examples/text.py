@@ -67,7 +67,7 @@ def main(out):
         print(f"least certain: {first!r}: {spread.labels_[number]}, in truth {truth[number]}")
 
     numbers = np.unique(y, return_inverse=True)[1] - 1  # -1 for ""
-    figure = pictures.embedding(with_labels.embedding_, with_labels.labels_, given=numbers)
+    figure = pictures.embedding(with_labels.embedding_, with_labels.labels_, known_labels=numbers)
     pictures.save(figure, out / "text.png")
     return figures
 

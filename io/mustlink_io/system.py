@@ -1,4 +1,4 @@
-"""What the systems differ in: copies of a process, its limits, locks of files, signals.
+"""What machines differ in: extras, copies of a process, its limits, locks of files, signals.
 
 Linux has all of it. macOS forks, but its libraries may not be used in a copy; Windows has neither
 forks, limits, locks of this kind nor groups of processes. What is missing there is told in
@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import signal
 import subprocess
 import sys
+import warnings
+from typing import Any
 
 from mustlink.core.process_memory import peak_of
+from mustlink.errors import InputError
 
 __all__ = [
-    "ENDING", "KILL", "OWN_FILE", "can_fork", "end_of", "has_locks", "lock", "resource", "send",
-    "user",
+    "ENDING", "KILL", "OWN_FILE", "can_fork", "end_of", "has_locks", "lock", "needed", "resource",
+    "send", "user",
 ]  # fmt: skip
 
 try:
@@ -32,6 +36,18 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 ENDING = tuple(int(getattr(signal, name)) for name in _ENDING if hasattr(signal, name))
 # Not inherited, and no link is followed; Windows does neither unless it is asked to.
 OWN_FILE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def needed(module: str, where: object, extra: str) -> Any:
+    """The module; raises InputError that begins with `where` where its extra is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module(module.partition(".")[0])
+            return importlib.import_module(module)
+    except ImportError as error:
+        name = error.name or module
+        raise InputError(f"{where}: needs {name}; pip install 'mustlink[{extra}]'") from error
 
 
 def can_fork() -> bool:

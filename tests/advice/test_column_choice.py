@@ -16,7 +16,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.fitted import prepared
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.hdf5 import writing
-from mustlink_io.jobs.suggest import command_of
+from mustlink_io.jobs.suggest import job_of
 
 K, N = 4, 600
 
@@ -78,7 +78,7 @@ def test_missing_cells_are_filled():
     found = ml.suggest(X, labelled(y, 12))
     assert found.preparation == Preparation(impute="mean")
     assert "SimpleImputer" in found.code
-    assert "--impute" in command_of(found, "a.h5").split()
+    assert "--impute" in job_of(found, "a.h5").command.split()
 
 
 @pytest.mark.thorough
@@ -97,7 +97,7 @@ def test_the_code_and_the_command_say_the_same():
     np.testing.assert_allclose(np.sort(model[:-1].transform(X)), np.sort(one), atol=1e-10)
     for made in (model, found.estimator().fit(X, few)):
         assert np.mean(made[-1].labels_ == y) > 0.9
-    assert {"--drop=0", "--standardize"} <= set(command_of(found, "a.h5").split())
+    assert {"--drop=0", "--standardize"} <= set(job_of(found, "a.h5").command.split())
     assert not any("standard deviation is" in doubt for doubt in found.warnings)
 
 

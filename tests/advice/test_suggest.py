@@ -29,7 +29,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
-from mustlink_io.jobs.suggest import command_of, method_of
+from mustlink_io.jobs.suggest import job_of, method_of
 
 pytestmark = pytest.mark.usefixtures("few_runs", "few_trees")
 
@@ -156,7 +156,7 @@ def test_the_command_is_one_that_the_shell_takes(name, points, picture):
     told = ml.suggest(data, memory=2 * 10**9, **known)
     labels = "few.csv" if "y" in known else None
     pairs = "my pairs.csv" if "constraints" in known else None
-    line = command_of(told, "in put.h5:/points", labels=labels, constraints=pairs)
+    line = job_of(told, "in put.h5:/points", pairs, labels=labels).command
     words = shlex.split(line)
     assert words[:2] == ["mustlink", method_of(told.method)[0]]
     command = cli.cli.commands[words[1]]
@@ -176,9 +176,9 @@ def test_class_masses_follow_the_labels(points):
     assert ml.suggest(X, labelled(y, 3)).parameters["class_mass"] == "equal"
     told = ml.suggest(X, labelled(y, [3, 4, 3, 6]))
     assert told.parameters["class_mass"] is True
-    assert "--class-mass" in command_of(told, "a.h5", labels="b")
+    assert "--class-mass" in job_of(told, "a.h5", labels="b").command
     told = ml.suggest(X, labelled(y, 3))
-    assert "--class-shares equal" in command_of(told, "a.h5", labels="b")
+    assert "--class-shares equal" in job_of(told, "a.h5", labels="b").command
 
 
 @pytest.mark.thorough
@@ -263,7 +263,7 @@ def test_words_are_compared_by_angles():
     told = ml.suggest(X, n_clusters=3)
     assert told.parameters["metric"] == "cosine"
     assert any("% of the values are 0" in reason for reason in told.reasons)
-    assert "--metric cosine" in command_of(told, "words.h5")
+    assert "--metric cosine" in job_of(told, "words.h5").command
     X[3] = 0
     assert "metric" not in ml.suggest(X, n_clusters=3).parameters  # no direction: cosine fails
 
@@ -480,7 +480,8 @@ def test_the_command_tells_and_is_followed(mustlink):
     assert "160 points of 5 columns" in out
     assert "12 labels of 4 classes, 3 each" in out
     line = out.strip().splitlines()[-1]
-    assert line.startswith("mustlink propagate points.h5 -m gfhf --class-shares equal")
+    assert line.startswith("mustlink propagate points.h5 -m gfhf ")
+    assert "--class-shares equal" in line
     assert mustlink(line.removeprefix("mustlink ") + " --quiet")[0] == 0
     assert "Traceback" not in err
 
@@ -494,12 +495,12 @@ def test_json_holds_what_python_tells(mustlink, points):
     assert told["parameters"] == {"n_clusters": 4, "memory": 2 * 10**9}
     assert told["seen"]["known"]["must"] + told["seen"]["known"]["cannot"] == 39  # one twice
     assert told["seconds"] > 0
-    assert told["command"].endswith("--memory 2GB --constraints pairs.csv -o out.h5")
+    assert told["command"].endswith("--constraints pairs.csv --memory 2GB -o out.h5")
     code, out, err = mustlink("suggest graph.npz --json --quiet")
     told = json.loads(out)
     assert (code, err) == (0, "")
     assert told["seen"]["kind"] == "graph"
-    assert told["command"] == "mustlink cluster graph.npz -m ncut -k 4 -o out.h5"
+    assert told["command"] == "mustlink cluster graph.npz -k 4 -m ncut -o out.h5"
 
 
 def test_too_little_memory_is_a_doubt(mustlink):

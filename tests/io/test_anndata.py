@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import sys
 import warnings
 
@@ -305,18 +306,22 @@ def test_a_failure_leaves_the_old_file(tmp_path, pbmc, result, monkeypatch, caps
     def crash(*_):
         os.kill(os.getpid(), 11)
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     for place, name, value, words in (
         (annotating, "_categorical", crash, "crashes the library"),
-        (os, "posix_fallocate", full, "No space left on device"),
         (annotating, "_set_columns", lambda *_: 1 / 0, "may be damaged"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, value)
             assert words in said(capsys, "convert", result, "--into", pbmc, "--in-place")
         assert pbmc.read_bytes() == before
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, hard))  # as on a full disk
+    try:
+        line = said(capsys, "convert", result, "--into", pbmc, "--in-place")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "was not written: File too large" in line
+    assert pbmc.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.h5", "pbmc.h5ad"]
 
 

@@ -24,6 +24,7 @@ from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store, writing
+from mustlink_io.jobs.diagnostics import command_line
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS, flag
 from mustlink_io.jobs.planning import beyond
 from mustlink_io.terminal import console, progress
@@ -118,7 +119,7 @@ def test_points_to_clusters(mustlink, tmp_path, data):
     assert code == 0, err
     assert "cluster sizes" in said
     assert "40, 40, 40" in said
-    labels = formats.load_labels(str(out), 120)
+    labels = formats.load_classes(str(out), 120).codes
     assert accuracy(np.repeat(np.arange(K), 40), labels) == 1
     with store.open_h5(out) as file:
         for item in (*schema.PARTS["clusters"][1], *schema.PARTS["run"][1]):
@@ -180,7 +181,7 @@ def test_same_seed_same_labels_whatever_the_threads(mustlink, tmp_path):
         line = f"cluster points.npy -k 3 --labels few.txt --seed 3 --threads {threads} --quiet"
         code, _, err = mustlink(f"{line} -o {tmp_path}/{run}.h5")
         assert code == 0, err
-        found.append(formats.load_labels(f"{tmp_path}/{run}.h5"))
+        found.append(formats.load_classes(f"{tmp_path}/{run}.h5").codes)
     assert (found[0] == found[1]).all()
     assert (found[0] == found[2]).all()
 
@@ -190,7 +191,7 @@ def test_a_second_graph_is_side_information(mustlink, tmp_path):
     line = f"cluster points.npy -k 3 --constraints graph.h5:/graph --json -o {out}"
     code, _, err = mustlink(line)
     assert code == 0, err
-    assert accuracy(np.repeat(np.arange(K), 40), formats.load_labels(str(out))) == 1
+    assert accuracy(np.repeat(np.arange(K), 40), formats.load_classes(str(out)).codes) == 1
 
 
 def test_contradictions_are_told_or_refused(mustlink, tmp_path):
@@ -241,7 +242,7 @@ def test_a_picture_to_its_segments(mustlink, tmp_path):
     code, _, err = mustlink(f"cluster {graph} -k 2 --labels strokes.npy -o {out}")
     assert code == 0, err
     assert "shape (12, 20), taken row by row" in err
-    labels = formats.load_labels(str(out)).reshape(12, 20)
+    labels = formats.load_classes(str(out)).codes.reshape(12, 20)
     inside = np.zeros((12, 20), dtype=bool)
     inside[3:9, 5:15] = True
     assert accuracy(inside.ravel().astype(int), labels.ravel()) == 1
@@ -261,7 +262,7 @@ def test_pairs_are_spread(mustlink, tmp_path, method):
     code, told, err = mustlink(line)
     assert code == 0, err
     assert re.search(r"edges +[\d,]+ strengthened, [\d,]+ weakened, [\d,]+ added", told)
-    assert accuracy(np.repeat(np.arange(K), 40), formats.load_labels(str(out))) == 1
+    assert accuracy(np.repeat(np.arange(K), 40), formats.load_classes(str(out)).codes) == 1
     code, told, err = mustlink(line + " --json --memory 4GB")
     assert code == 0, err
     found = json.loads(told)
@@ -775,3 +776,17 @@ def test_kinds_of_constraints_are_weighed(mustlink, tmp_path):
         code, _, err = mustlink(bad)
         assert code == 2
         assert why in err
+
+
+@pytest.mark.parametrize(
+    ("verb", "needed"), [("cluster", {"-k": 3}), ("propagate", {"--labels": "y.csv"})]
+)
+def test_flags_are_recorded_as_the_shell_takes_them(verb, needed):
+    command = cli.cli.commands[verb]
+    switches = [one for one in command.params if getattr(one, "secondary_opts", None)]
+    assert switches
+    for one in switches:
+        for value in (True, False):
+            line = command_line(verb, "a.h5", {flag(one.name): value, **needed, "-o": "b.h5"})
+            parsed = command.make_context(verb, line.split()[2:])
+            assert parsed.params[one.name] is value

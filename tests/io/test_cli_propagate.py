@@ -127,7 +127,7 @@ def test_options_reach_the_estimator(propagated, line):
 def test_default_is_poisson_and_the_engine_agrees(propagated, data):
     result, found = propagated("points.npy --labels few.txt --threads 1")
     assert result["method"] == "Poisson"
-    few = formats.load_labels(str(data / "few.txt"))
+    few = formats.load_classes(str(data / "few.txt")).codes
     expected = engine.Poisson(random_state=0).fit(np.load(data / "points.npy").astype("f4"), few)
     np.testing.assert_allclose(found["label_distributions"], expected.label_distributions_)
     again = propagated("points.npy --labels few.txt --threads 2")[1]
@@ -376,7 +376,7 @@ def test_an_older_output_is_replaced_whole_or_kept(mustlink, tmp_path, monkeypat
     assert (code, said, out.read_bytes()) == (130, "", b"precious")
     code, _, err = mustlink(f"propagate points.h5 --labels few.txt -o {out}")
     assert code == 0, err
-    assert (formats.load_labels(str(out)) == TRUTH).all()
+    assert (formats.load_classes(str(out)).codes == TRUTH).all()
     assert list(tmp_path.iterdir()) == [out]
 
 

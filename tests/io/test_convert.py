@@ -135,7 +135,7 @@ def test_results_as_tables_and_labels(tmp_path, capsys):
     writing.write(tmp_path / "out.h5", content)
     for ending in ("csv", "parquet", "npy", "npz", "txt", "h5"):
         assert run("convert", tmp_path / "out.h5", tmp_path / f"l.{ending}") == 0
-        assert (formats.load_labels(f"{tmp_path}/l.{ending}", 4) == labels).all(), ending
+        assert (formats.load_classes(f"{tmp_path}/l.{ending}", 4).codes == labels).all(), ending
     assert pd.read_parquet(tmp_path / "l.parquet")["cluster"].tolist() == labels.tolist()
     assert run("convert", f"{tmp_path}/out.h5:/embedding", tmp_path / "e.npy") == 0
     assert (np.load(tmp_path / "e.npy") == np.eye(4)).all()
@@ -148,7 +148,7 @@ def test_results_as_tables_and_labels(tmp_path, capsys):
     assert text.splitlines()[:4] == ["node,class,confidence", "0,x,1.0", "1,y,0.5", "2,,0.0"]
     writing.write(tmp_path / "p.h5", {**content, **more})
     assert run("convert", tmp_path / "p.h5", tmp_path / "p.csv", "--json") == 0
-    assert (formats.load_labels(f"{tmp_path}/p.csv", 4) == labels).all()
+    assert (formats.load_classes(f"{tmp_path}/p.csv", 4).codes == labels).all()
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["kind"] == "labels"
 
 

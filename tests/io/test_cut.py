@@ -10,7 +10,6 @@ from PIL import Image
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.commands.cli import run
 from mustlink_io.formats.photographs import load_image, load_strokes, save_image
 from mustlink_io.pictures.images import cut_out, outlined, painted
 
@@ -33,17 +32,10 @@ def photo(tmp_path):
     return tmp_path, image, layer, truth
 
 
-def told(capsys, *arguments):
-    code = run([str(one) for one in arguments])
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
-def test_from_photograph_and_strokes_to_labels_and_cut_outs(photo, capsys):
+def test_from_photograph_and_strokes_to_labels_and_cut_outs(photo, shell):
     folder, image, _, truth = photo
     output = folder / "cut.png"
-    code, out, err = told(
-        capsys,
+    code, out, err = shell(
         *("cut", folder / "photo.png", "--strokes", folder / "strokes.png", "-o", output, "--json"),
     )
     assert code == 0, err
@@ -70,18 +62,18 @@ def test_from_photograph_and_strokes_to_labels_and_cut_outs(photo, capsys):
     inner = (labels == 1) & (np.abs(outline.astype(int) - RED).sum(axis=2) > 0)
     np.testing.assert_array_equal(outline[inner], image[inner])
     assert (outline[labels == 0].astype(int) <= 0.36 * image[labels == 0] + 0.5).all()
-    code, out, _ = told(
-        capsys, "cut", folder / "photo.png", "--strokes", folder / "strokes.png", "-o", output
+    code, out, _ = shell(
+        "cut", folder / "photo.png", "--strokes", folder / "strokes.png", "-o", output
     )
     assert code == 0
     assert "(ground)" in out
     assert "cut-outline.png: to look at" in out
 
 
-def test_without_strokes_the_parts_that_it_shows(photo, capsys):
+def test_without_strokes_the_parts_that_it_shows(photo, shell):
     folder, image, _, truth = photo
     output = folder / "cut.png"
-    code, out, err = told(capsys, "cut", folder / "photo.png", "-o", output, "--json")
+    code, out, err = shell("cut", folder / "photo.png", "-o", output, "--json")
     assert code == 0, err
     result = json.loads(out)
     assert result["n_clusters"] == len(result["parts"]) == 2
@@ -98,7 +90,7 @@ def test_without_strokes_the_parts_that_it_shows(photo, capsys):
         assert line.any()
         assert (labels[line] == one["value"]).all()
     assert np.mean((outline == image).all(axis=2)) > 0.9
-    code, out, _ = told(capsys, "cut", folder / "photo.png", "-k", 4, "-o", output)
+    code, out, _ = shell("cut", folder / "photo.png", "-k", 4, "-o", output)
     assert code == 0
     assert "4 parts: given" in out
     assert "cut-outline.png: to look at" in out
@@ -106,7 +98,7 @@ def test_without_strokes_the_parts_that_it_shows(photo, capsys):
         np.testing.assert_array_equal(np.unique(np.asarray(opened)), np.arange(4))
 
 
-def test_what_was_transparent_stays_so_in_cut_outs(photo, capsys):
+def test_what_was_transparent_stays_so_in_cut_outs(photo, shell):
     folder, image, _, _ = photo
     own = np.full((60, 90), 255, np.uint8)
     own[20:40, 60:] = 40  # of the disc and of what is round it
@@ -115,7 +107,7 @@ def test_what_was_transparent_stays_so_in_cut_outs(photo, capsys):
     for name in ("photo", "clear"):
         output = folder / f"{name}-cut.png"
         words = (folder / f"{name}.png", "--strokes", folder / "strokes.png", "-o", output)
-        assert told(capsys, "cut", *words, "--quiet")[0] == 0
+        assert shell("cut", *words, "--quiet")[0] == 0
         for part in (0, 1):
             with Image.open(folder / f"{name}-cut-{part}.png") as opened:
                 parts[name, part] = np.asarray(opened)
@@ -125,19 +117,19 @@ def test_what_was_transparent_stays_so_in_cut_outs(photo, capsys):
         np.testing.assert_array_equal(parts["clear", part], expected)
 
 
-def test_quiet_and_what_to_doubt(photo, capsys):
+def test_quiet_and_what_to_doubt(photo, shell):
     folder, image, _, _ = photo
     save_image(np.full_like(image, 90), folder / "flat.png")
     words = ("cut", folder / "flat.png", "-o", folder / "cut.png")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # told on stderr, once, and no warning of Python's
-        code, out, err = told(capsys, *words, "--quiet")
+        code, out, err = shell(*words, "--quiet")
     assert code == 0
     assert "1 part: " in out
     assert len(err.splitlines()) == 1
     assert "looks like one part" in err
     words = ("cut", folder / "photo.png", "--strokes", folder / "strokes.png")
-    code, out, err = told(capsys, *words, "-o", folder / "cut.png", "--quiet")
+    code, out, err = shell(*words, "-o", folder / "cut.png", "--quiet")
     assert (code, err) == (0, "")
     assert "(ground)" in out
 
@@ -246,11 +238,10 @@ def layers(kind, layer):
         ("soft", "82 opaque colours, each a class; paint with a hard brush"),
     ],
 )
-def test_layers_that_are_refused(photo, capsys, kind, words):
+def test_layers_that_are_refused(photo, shell, kind, words):
     folder, _, layer, _ = photo
     save_image(layers(kind, layer), folder / "other.png")
-    code, out, err = told(
-        capsys,
+    code, out, err = shell(
         *("cut", folder / "photo.png", "--strokes", folder / "other.png"),
         *("-o", folder / "cut.png"),
     )
@@ -261,7 +252,7 @@ def test_layers_that_are_refused(photo, capsys, kind, words):
     assert not list(folder.glob("cut*"))
 
 
-def test_files_that_are_refused(photo, capsys):
+def test_files_that_are_refused(photo, shell):
     folder, _, _, _ = photo
     (folder / "words.png").write_text("no picture")
     (folder / "half.png").write_bytes((folder / "photo.png").read_bytes()[:2000])
@@ -291,7 +282,7 @@ def test_files_that_are_refused(photo, capsys):
         ),
         ((picture, "-o", picture), "photo.png"),
     ):
-        code, _, err = told(capsys, "cut", *arguments)
+        code, _, err = shell("cut", *arguments)
         assert code == 2
         assert words in err
         assert len(err.splitlines()) == 1

@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 import mustlink as ml
-from mustlink_io.commands.cli import run
 from mustlink_io.formats.photographs import load_stack, load_stack_strokes, pages_in, save_stack
 from mustlink_io.pictures.images import slices
 
@@ -33,18 +32,12 @@ def stack(tmp_path):
     return tmp_path, grey, strokes, truth
 
 
-def told(capsys, *arguments):
-    code = run([str(one) for one in arguments])
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
 @pytest.mark.parametrize("ending", ["tif", "npy"])
-def test_from_stack_and_strokes_to_labels(stack, capsys, ending):
+def test_from_stack_and_strokes_to_labels(stack, shell, ending):
     folder, grey, strokes, truth = stack
     output = folder / f"labels.{ending}"
     words = ("cut", folder / "stack.tif", "--strokes", folder / "strokes.tif", "-o", output)
-    code, out, err = told(capsys, *words, "--spacing", "2,1,1", "--json")
+    code, out, err = shell(*words, "--spacing", "2,1,1", "--json")
     assert code == 0, err
     result = json.loads(out)
     ground, ball = result["classes"]
@@ -63,7 +56,7 @@ def test_from_stack_and_strokes_to_labels(stack, capsys, ending):
     with Image.open(result["outline"]) as opened:
         assert opened.size == (3 * 34 - 4, 3 * 30 - 4)
     assert len(result["slices"]) == 9
-    code, out, _ = told(capsys, *words)
+    code, out, _ = shell(*words)
     assert code == 0
     assert "cut-out" not in out
     assert "labels-slices.png: to look at" in out
@@ -169,7 +162,7 @@ STACKS = {
         ("none", "other.tif: no such file"),
     ],
 )
-def test_stacks_that_are_refused(stack, capsys, kind, words):
+def test_stacks_that_are_refused(stack, shell, kind, words):
     folder, grey, strokes, _ = stack
     path = folder / "other.tif"
     (STROKES | STACKS)[kind](path, strokes if kind in STROKES else grey)
@@ -177,7 +170,7 @@ def test_stacks_that_are_refused(stack, capsys, kind, words):
     given = (folder / "stack.tif", "--strokes", path)
     if kind in STACKS:
         given = (path, "--strokes", folder / "strokes.tif")
-    code, out, err = told(capsys, "cut", *given, "-o", folder / "labels.tif")
+    code, out, err = shell("cut", *given, "-o", folder / "labels.tif")
     assert code == 2
     assert out == ""
     assert len(err.splitlines()) == 1
@@ -185,20 +178,20 @@ def test_stacks_that_are_refused(stack, capsys, kind, words):
     assert not list(folder.glob("labels*"))
 
 
-def test_a_stack_needs_strokes(stack, capsys):
+def test_a_stack_needs_strokes(stack, shell):
     folder = stack[0]
     for arguments, words in (
         (("-o", folder / "labels.png"), "has 12 pages; a stack is cut along strokes alone"),
         (("-o", folder / "labels.tif"), "--strokes: none are given, but"),
         (("-o", folder / "labels.png", "--spacing", "3,1,1"), "--spacing: goes with --strokes"),
     ):
-        code, _, err = told(capsys, "cut", folder / "stack.tif", *arguments)
+        code, _, err = shell("cut", folder / "stack.tif", *arguments)
         assert code == 2
         assert words in err, err
         assert not list(folder.glob("labels*"))
 
 
-def test_names_and_options_that_are_refused(stack, capsys):
+def test_names_and_options_that_are_refused(stack, shell):
     folder = stack[0]
     usual = ("cut", folder / "stack.tif", "--strokes", folder / "strokes.tif", "-o")
     for arguments, words in (
@@ -208,7 +201,7 @@ def test_names_and_options_that_are_refused(stack, capsys):
         ((folder / "labels.tif", "--spacing", "a,b"), "'a,b' is no list of numbers"),
         ((folder / "labels.tif", "--spacing", "1,1"), "give 3 positive numbers"),
     ):
-        code, _, err = told(capsys, *usual, *arguments)
+        code, _, err = shell(*usual, *arguments)
         assert code == 2
         assert words in err, err
         assert not list(folder.glob("labels*"))

@@ -73,7 +73,7 @@ def test_the_library_is_as_good_as_new_afterwards(tmp_path):
         writing.write(tmp_path / "out.h5", some_content())
     assert h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, kinds) == opened
     writing.write(tmp_path / "out.h5", some_content())
-    assert formats.load_labels(str(tmp_path / "out.h5")).size == 500
+    assert formats.load_classes(str(tmp_path / "out.h5")).codes.size == 500
 
 
 def interrupted(path, error):

@@ -60,7 +60,7 @@ def test_as_the_engine_has_them(told, folder, tmp_path, files, belief):
     X, few, P = (np.load(folder / f"{name}.npy") for name in ("points", "few", "chances"))
     u = np.load(folder / "u.npy") if belief == "u" else belief
     est = ml.CSP(3, beta=0.3, random_state=0).fit(X, few, prior=P, belief=u)
-    np.testing.assert_array_equal(formats.load_labels(f"{tmp_path}/out.h5", N), est.labels_)
+    np.testing.assert_array_equal(formats.load_classes(f"{tmp_path}/out.h5", N).codes, est.labels_)
     found = json.loads(said)
     assert files in found["command"]
     assert found["satisfaction"]["balanced"] == pytest.approx(est.report_.satisfaction["balanced"])
@@ -74,7 +74,7 @@ def test_alone_and_weighed(told, tmp_path):
         line = f"cluster points.npy -k 3 --soft-labels numbers.csv {more} -o {tmp_path}/o.h5"
         code, _, err = told(line + " --json --quiet")
         assert code == 0, err
-        assert np.unique(formats.load_labels(f"{tmp_path}/o.h5", N)).size == 3
+        assert np.unique(formats.load_classes(f"{tmp_path}/o.h5", N).codes).size == 3
     code, said, err = told("plan points.npy -k 3 --soft-labels numbers.csv --json")
     assert code == 0, err
     assert json.loads(said)["method"] == "csp"

@@ -18,7 +18,6 @@ from cases import planted_graph, random_graph
 from mustlink.context.method_cost import DiskCost, FitInput
 from mustlink.errors import InputError
 from mustlink_io import formats, open_graph
-from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.graphs import stored_graph
 
@@ -104,19 +103,12 @@ def planted(rng, tmp_path):
     return write(tmp_path / "graph.h5", W), truth
 
 
-def shell(capsys, *words):
-    """Exit code, what is on stdout and on stderr."""
-    code = cli([str(word) for word in words])
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-def test_a_graph_is_cut_on_disk(planted, little, capsys, tmp_path, monkeypatch):
+def test_a_graph_is_cut_on_disk(planted, little, shell, tmp_path, monkeypatch):
     monkeypatch.setattr("mustlink_io.jobs.run._WORTH", np.inf)  # stages that compile take long
     path, truth = planted
     out = tmp_path / "out.h5"
     line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--json"]
-    code, said, err = shell(capsys, *line)
+    code, said, err = shell(*line)
     assert code == 0, err
     told = json.loads(said)
     assert told["method"].endswith("on disk")
@@ -130,37 +122,37 @@ def test_a_graph_is_cut_on_disk(planted, little, capsys, tmp_path, monkeypatch):
         assert file["embedding"].shape == (600, 4)
         assert np.isfinite(file["embedding"][()]).all()
     assert {one.name for one in tmp_path.iterdir()} == {"graph.h5", "out.h5"}
-    assert shell(capsys, "info", out)[0] == 0
+    assert shell("info", out)[0] == 0
     page = tmp_path / "page.html"
-    assert shell(capsys, "report", out, "-o", page)[0] == 0
+    assert shell("report", out, "-o", page)[0] == 0
 
 
-def test_the_plan_says_so(planted, little, capsys):
-    code, said, _ = shell(capsys, "plan", planted[0], "-k", 4, "--memory", "1GB", "--json")
+def test_the_plan_says_so(planted, little, shell):
+    code, said, _ = shell("plan", planted[0], "-k", 4, "--memory", "1GB", "--json")
     assert code == 0
     plan = json.loads(said)
     assert any("stay on disk" in change for change in plan["changes"])
     assert plan["least_memory"] <= 10**9
-    code, _, err = shell(capsys, "plan", planted[0], "-k", 4, "--memory", "300MB")
+    code, _, err = shell("plan", planted[0], "-k", 4, "--memory", "300MB")
     assert code == 2
     assert err.count("\n") == 1
     assert "on disk" in err
 
 
 @pytest.mark.parametrize("more", [["--confidence"], ["-m", "sl"], ["--variant", "shi-malik"]])
-def test_what_does_not_run_on_disk_is_refused(planted, little, capsys, tmp_path, more):
+def test_what_does_not_run_on_disk_is_refused(planted, little, shell, tmp_path, more):
     clusters = 2 if "shi-malik" in more else 4
     line = ["cluster", planted[0], "-k", clusters, "--memory", "1GB", *more]
-    code, _, err = shell(capsys, *line, "-o", tmp_path / "out.h5")
+    code, _, err = shell(*line, "-o", tmp_path / "out.h5")
     assert code == 2
     assert f"{' '.join(more)} does not run" in err
     assert err.count("\n") == 1
 
 
-def test_edges_in_a_large_text_are_to_be_converted_first(planted, capsys, tmp_path):
+def test_edges_in_a_large_text_are_to_be_converted_first(planted, shell, tmp_path):
     source = tmp_path / "list.edges"
     source.write_text("0 1\n" * 300_000)
-    code, _, err = shell(capsys, "cluster", source, "-k", 2, "--memory", "1MB", "-o", "a.h5")
+    code, _, err = shell("cluster", source, "-k", 2, "--memory", "1MB", "-o", "a.h5")
     assert code == 2
     assert "mustlink convert list.edges graph.h5 --memory 1MB" in err
     assert err.count("\n") == 1
@@ -168,7 +160,7 @@ def test_edges_in_a_large_text_are_to_be_converted_first(planted, capsys, tmp_pa
 
 @pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("damage", ["one way", "negative", "column"])
-def test_damage_is_told_in_a_line(planted, little, capsys, tmp_path, damage):
+def test_damage_is_told_in_a_line(planted, little, shell, tmp_path, damage):
     path = planted[0]
     with h5py.File(path, "r+") as file:
         group = file["graph"]
@@ -179,7 +171,7 @@ def test_damage_is_told_in_a_line(planted, little, capsys, tmp_path, damage):
         else:
             group["indices"][3] = 600
     out = tmp_path / "out.h5"
-    code, _, err = shell(capsys, "cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet")
+    code, _, err = shell("cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet")
     assert code == 2
     assert err.count("\n") == 1
     assert str(path) in err
@@ -214,7 +206,7 @@ def test_memory_that_is_named_holds(tmp_path):
         assert np.bincount(file["labels"][()]).min() > 50_000
 
 
-def test_a_full_disk_is_told_in_a_line(planted, little, capsys, tmp_path, monkeypatch):
+def test_a_full_disk_is_told_in_a_line(planted, little, shell, tmp_path, monkeypatch):
     """Whichever of the temporary files it is that finds no room."""
     allocate, left = os.posix_fallocate, [0]
 
@@ -229,21 +221,21 @@ def test_a_full_disk_is_told_in_a_line(planted, little, capsys, tmp_path, monkey
     for files in (0, 3, 40):
         left[0] = files
         line = ["cluster", planted[0], "-k", 4, "--memory", "1GB", "--quiet", "-o", out]
-        code, _, err = shell(capsys, *line)
+        code, _, err = shell(*line)
         assert code != 0
         assert "do not fit" in err
         assert err.count("\n") == 1
         assert not out.exists()
 
 
-def test_a_time_limit_is_kept(planted, little, capsys, tmp_path):
+def test_a_time_limit_is_kept(planted, little, shell, tmp_path):
     line = ["cluster", planted[0], "-k", 4, "--memory", "1GB", "--time", "0.01s"]
-    code, said, _ = shell(capsys, *line, "--json", "-o", tmp_path / "out.h5")
+    code, said, _ = shell(*line, "--json", "-o", tmp_path / "out.h5")
     assert code == 0
     assert any("time limit" in told for told in json.loads(said)["warnings"])
 
 
-def test_names_and_copies_are_in_the_result(planted, rng, little, capsys, tmp_path):
+def test_names_and_copies_are_in_the_result(planted, rng, little, shell, tmp_path):
     path, truth = planted
     names = [f"node {at}" for at in rng.permutation(700)]
     rows = rng.permutation(np.r_[np.arange(600), rng.integers(0, 600, 100)])
@@ -252,7 +244,7 @@ def test_names_and_copies_are_in_the_result(planted, rng, little, capsys, tmp_pa
         file["graph/rows"], file["graph/weights"] = rows, np.bincount(rows).astype(float)
     out = tmp_path / "out.h5"
     line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--json"]
-    code, said, err = shell(capsys, *line)
+    code, said, err = shell(*line)
     assert code == 0, err
     told = json.loads(said)
     assert sum(told["sizes"]) == sum(told["clusters"]["sizes"]) == 700
@@ -262,7 +254,7 @@ def test_names_and_copies_are_in_the_result(planted, rng, little, capsys, tmp_pa
         assert file["embedding"].shape == (700, 4)
 
 
-def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatch):
+def test_rows_alone_are_another_order(planted, rng, shell, tmp_path, monkeypatch):
     """Nodes numbered by where they lie: in memory and on disk answers are those of the rows."""
     path, truth = planted
     rows = rng.permutation(600)
@@ -272,7 +264,7 @@ def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatc
         monkeypatch.setattr(FitInput, "at_home", lambda *_, least=least: least)
         out = tmp_path / "out.h5"
         line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet"]
-        assert shell(capsys, *line)[0] == 0
+        assert shell(*line)[0] == 0
         with h5py.File(out) as file:
             assert adjusted_rand_score(truth[rows], file["labels"][()]) == 1.0
 
@@ -289,11 +281,11 @@ def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatc
         ("names", ["a", "b"]),
     ],
 )
-def test_damaged_copies_are_told(planted, little, capsys, tmp_path, part, values):
+def test_damaged_copies_are_told(planted, little, shell, tmp_path, part, values):
     with h5py.File(planted[0], "r+") as file:
         file[part if part == "names" else f"graph/{part}"] = values
     line = ["cluster", planted[0], "-k", 4, "--memory", "1GB", "-o", tmp_path / "out.h5"]
-    code, _, err = shell(capsys, *line, "--quiet")
+    code, _, err = shell(*line, "--quiet")
     assert code == 2
     assert err.count("\n") == 1
     assert str(planted[0]) in err

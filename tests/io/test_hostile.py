@@ -156,7 +156,7 @@ def test_honest_bombs_are_refused_where_they_do_not_fit(tmp_path, monkeypatch):
     monkeypatch.setattr(size_checks, "room", lambda: 2**23)
     refused(tmp_path / "x.h5", "0.0168 GB of values are declared, but there are 0.00839 GB")
     refused(f"{tmp_path}/x.h5:few", r"\(one chunk\): 0.0168 GB")
-    refused(f"{tmp_path}/x.h5", "0.0168 GB of values", formats.load_labels)
+    refused(f"{tmp_path}/x.h5", "0.0168 GB of values", formats.load_classes)
 
 
 @pytest.mark.thorough
@@ -232,7 +232,7 @@ def test_other_types_are_no_points_labels_or_weights(tmp_path, dtype):
             file.create_dataset(name, shape, dtype, data=np.ones(shape, dtype) if plain else None)
         file["graph"].attrs["shape"] = (3, 3)
         file["graph/indices"], file["graph/indptr"] = [0, 1, 2], [0, 1, 2, 3]
-    for part, read in (("", formats.load), ("", formats.load_labels), (":graph", formats.load)):
+    for part, read in (("", formats.load), ("", formats.load_classes), (":graph", formats.load)):
         refused(f"{tmp_path}/x.h5{part}", "type|text|dimension|never written", read)
 
 
@@ -256,9 +256,9 @@ def test_types_that_numpy_does_not_have(tmp_path):
 def test_numbers_that_do_not_fit_in_64_bits_with_a_sign(tmp_path):
     huge = np.array([0, 1, 2**64 - 1], "u8")  # would be -1: "unknown"
     path = h5(tmp_path / "x.h5", labels=huge)
-    refused(path, "label 2 is 18446744073709551615, too large", formats.load_labels)
+    refused(path, "label 2 is 18446744073709551615, too large", formats.load_classes)
     np.save(tmp_path / "x.npy", huge)
-    refused(tmp_path / "x.npy", "label 2 is 18446744073709551615", formats.load_labels)
+    refused(tmp_path / "x.npy", "label 2 is 18446744073709551615", formats.load_classes)
     with h5py.File(tmp_path / "p.h5", "w") as file:
         file["constraints/pairs"] = np.array([[0, 2**63]], "u8")
         file["constraints/belief"] = [1.0]
@@ -338,7 +338,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path, capsys):
         file.attrs["mustlink-version"] = "\x1b[2J"
     path = str(tmp_path / "x.h5")
     refused(path, "none of /points")
-    refused(f"{path}:words", "labels are text", formats.load_labels)
+    refused(f"{path}:words", "labels are text", formats.load_classes)
     for options in ([], ["--json"]):
         assert cli.run(["info", path, *options]) == 0
         assert "\x1b" not in capsys.readouterr().out
@@ -368,7 +368,7 @@ def test_a_file_cut_short_anywhere(tmp_path):
     path = tmp_path / "x.h5"
     for size in range(0, len(whole), 97):
         path.write_bytes(whole[:size])
-        refused(path, "x.h5", formats.load_labels)
+        refused(path, "x.h5", formats.load_classes)
 
 
 def test_what_is_read_is_a_file(tmp_path):
@@ -736,7 +736,7 @@ def test_links_as_outputs(tmp_path):
     writing.write(link, {"/labels": [0, 1]})  # the target is made, or replaced; the link stays
     writing.write(link, {"/labels": [0, 1, 2]})
     assert link.is_symlink()
-    assert formats.load_labels(str(real)).tolist() == [0, 1, 2]
+    assert formats.load_classes(str(real)).codes.tolist() == [0, 1, 2]
     os.link(real, tmp_path / "same.h5")
     with pytest.raises(InputError, match="is the input itself"):
         writing.check_output(tmp_path / "same.h5", [link])

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io import formats
+from mustlink_io.jobs.on_disk import shape_of
 
 POINTS = np.arange(12.0).reshape(6, 2)
 
@@ -183,7 +184,7 @@ def test_nothing_is_ever_unpickled(tmp_path):
         with pytest.raises(InputError, match=r"cannot be read|Python objects"):
             formats.load(str(tmp_path / name))
         with pytest.raises(InputError):
-            formats.load_labels(str(tmp_path / name))
+            formats.load_classes(str(tmp_path / name))
 
 
 def test_damaged_archives_and_unknown_endings(tmp_path):
@@ -239,7 +240,8 @@ def test_anndata_files(tmp_path):
     assert (value == cells.toarray()).all()
     assert dense(tmp_path / "cells.h5ad")[1].shape == (30, 4)
     assert dense(tmp_path / "cells.h5ad:obsp/connectivities")[0] == "graph"
-    assert formats.declared_shape(str(tmp_path / "cells.h5ad")) == (30, 4)
+    shape = shape_of(str(tmp_path / "cells.h5ad"))
+    assert (shape.n, shape.d) == (30, 4)
 
 
 def test_labels_from_every_format(tmp_path):
@@ -253,7 +255,7 @@ def test_labels_from_every_format(tmp_path):
         file["labels"] = labels
         file["float"] = labels.astype(float)
     for name in ("y.npy", "y.npz", "y.npz:y", "y.txt", "y.csv", "few.csv", "y.h5", "y.h5:float"):
-        found = formats.load_labels(str(tmp_path / name), 3)
+        found = formats.load_classes(str(tmp_path / name), 3).codes
         assert found.dtype == np.int64
         assert (found == labels).all(), name
 
@@ -262,28 +264,28 @@ def test_bad_labels(tmp_path):
     path = tmp_path / "y.txt"
     path.write_text("0\n1\n")
     with pytest.raises(InputError, match=r"2 labels, but the data has 3 nodes"):
-        formats.load_labels(str(path), 3)
+        formats.load_classes(str(path), 3)
     path.write_text("0\n1.5\n")
     with pytest.raises(InputError, match=r"label 1 is 1.5, not a whole number"):
-        formats.load_labels(str(path))
+        formats.load_classes(str(path))
     path.write_text("0\n-2\n")
     with pytest.raises(InputError, match=r"label 1 is -2"):
-        formats.load_labels(str(path))
+        formats.load_classes(str(path))
     path.write_text("0,1\n")
     with pytest.raises(InputError, match=r"2 columns"):
-        formats.load_labels(str(path))
+        formats.load_classes(str(path))
     path.write_text("node,label\n5,0\n")
     with pytest.raises(InputError, match=r"row 0 names node 5"):
-        formats.load_labels(str(path), 3)
+        formats.load_classes(str(path), 3)
     np.save(tmp_path / "y.npy", np.ones((3, 1)))
     with pytest.raises(InputError, match=r"shape \(3, 1\)"):
-        formats.load_labels(str(tmp_path / "y.npy"), 4)
+        formats.load_classes(str(tmp_path / "y.npy"), 4)
     with h5py.File(tmp_path / "y.h5", "w") as file:
         file["points"] = np.ones((3, 2))
     with pytest.raises(InputError, match=r"/labels: no such dataset; the file has /points"):
-        formats.load_labels(str(tmp_path / "y.h5"))
+        formats.load_classes(str(tmp_path / "y.h5"))
     with pytest.raises(InputError, match=r"shape \(3, 2\), but \(n,\) is wanted"):
-        formats.load_labels(str(tmp_path / "y.h5:points"))
+        formats.load_classes(str(tmp_path / "y.h5:points"))
 
 
 def test_pairs(tmp_path):

@@ -26,22 +26,6 @@ def has_colour(picture, colour):
     return (np.abs(picture - 255 * np.asarray(colour)).sum(axis=2) < 12).sum() > 20
 
 
-def test_segmentation_shows_both_regions_and_the_strokes(tmp_path):
-    labels = halves()
-    strokes = np.full(labels.shape, -1)
-    strokes[5:8, 5:15] = 0
-    strokes[5:8, 25:35] = 1
-    image = np.full((*labels.shape, 3), 128, dtype=np.uint8)
-    figure = pictures.segmentation(image, strokes, np.zeros_like(labels), labels)
-    pictures.save(figure, tmp_path / "s.png")
-    picture = pixels(tmp_path / "s.png")
-    assert picture.shape[1] > 3 * labels.shape[1]
-    right = picture[:, 2 * picture.shape[1] // 3 :]
-    for colour in pictures.colours(np.array([0, 1])):
-        assert has_colour(right, colour)  # the strokes themselves
-    assert [p.name for p in tmp_path.iterdir()] == ["s.png"]
-
-
 def test_overlay_marks_boundaries_and_unassigned():
     labels = halves()
     labels[0, 0] = -1
@@ -60,8 +44,6 @@ def test_forty_clusters_have_nearly_as_many_colours():
 
 def test_shapes_and_endings_are_checked(tmp_path):
     image = np.zeros((30, 40, 3))
-    with pytest.raises(InputError, match="strokes of shape"):
-        pictures.segmentation(image, halves(3, 4), halves(), halves())
     with pytest.raises(InputError, match="image of shape"):
         pictures.overlay(np.zeros((30, 40, 2)), halves())
     with pytest.raises(InputError, match="labels of shape"):

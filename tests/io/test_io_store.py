@@ -50,7 +50,7 @@ def test_every_part_survives_a_round_trip(tmp_path):
     assert abs(formats.load(f"{path}:/graph").value - graph).max() == 0
     assert formats.load(str(path)).kind == "points"
     assert formats.load(str(path), want="graph").kind == "graph"
-    assert formats.load_labels(str(path), 12).tolist() == list(range(-1, 11))
+    assert formats.load_classes(str(path), 12).codes.tolist() == list(range(-1, 11))
     pairs, belief = formats.load_pairs(str(path))
     assert pairs.tolist() == [[0, 1], [2, 3]]
     assert belief.tolist() == [1, -0.5]
@@ -204,7 +204,7 @@ def test_files_with_flipped_bytes_end_in_a_result_or_one_error(tmp_path):
         for read in (
             lambda: formats.load(f"{path}:X"),
             lambda: formats.load(f"{path}:graph"),
-            lambda: formats.load_labels(str(path), 50),
+            lambda: formats.load_classes(str(path), 50).codes,
             lambda: info.describe(str(path)),
         ):
             try:

@@ -55,7 +55,7 @@ def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     for labels in ("strokes.png", "strokes.npy"):
         code, _, err = told(f"{command} --labels {labels} -o {tmp_path}/out.h5 --quiet")
         assert code == 0, err
-        answers.append(formats.load_labels(f"{tmp_path}/out.h5", H * W))
+        answers.append(formats.load_classes(f"{tmp_path}/out.h5", H * W).codes)
         if labels == "strokes.png":
             told(f"convert {tmp_path}/out.h5 {tmp_path}/out.csv")
             named = pd.read_csv(tmp_path / "out.csv")["class"]
@@ -98,7 +98,7 @@ def test_answers_of_pixels_come_out_as_a_picture(told, folder, tmp_path, part):
     """Height by width in PNG, TIFF, .npy and .npz, and back as labels; distributions likewise."""
     out = f"{tmp_path}/out.h5"
     assert told(f"propagate photo.h5 -m gfhf --labels strokes.png -o {out} --quiet")[0] == 0
-    labels = formats.load_labels(out, H * W).reshape(H, W)
+    labels = formats.load_classes(out, H * W).codes.reshape(H, W)
     for ending in ("png", "tif", "npy", "npz"):
         to = f"{tmp_path}/l.{ending}"
         code, said, err = told(f"convert {out}{part} -o {to}")

@@ -10,7 +10,6 @@ import mustlink as ml
 from cases import blobs
 from mustlink.context.method_cost import Cost, DiskCost, FitInput, home_for
 from mustlink.errors import InputError
-from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.cluster import ClusterJob
@@ -55,12 +54,6 @@ def files(tmp_path, monkeypatch):
     np.save("few.npy", np.where(np.arange(600) % 10 == 0, y, -1))
 
 
-def shell(capsys, *words):
-    code = cli([str(word) for word in words])
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("home", ["memory", "disk"])
 @pytest.mark.parametrize("data", ["points.h5", "graph.h5"])
@@ -69,23 +62,21 @@ def shell(capsys, *words):
     [("cluster", "ncut"), ("cluster", "csp"), ("cluster", "srcp"), ("propagate", "gfhf")],
 )
 def test_the_least_memory_that_is_named_runs_and_less_is_refused(
-    files, capsys, monkeypatch, verb, method, data, home
+    files, shell, monkeypatch, verb, method, data, home
 ):
     """By the checks of the fit, whatever this process held before."""
     if home == "disk":
         monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
     how = ["-m", method, *(["-k", 3] if verb == "cluster" else [])]
     how += [] if method == "ncut" else ["--labels", "few.npy"]
-    least = json.loads(shell(capsys, "plan", data, "--for", verb, *how, "--json")[1])[
-        "least_memory"
-    ]
+    least = json.loads(shell("plan", data, "--for", verb, *how, "--json")[1])["least_memory"]
     line = [verb, data, *how, "-o", "out.h5", "--quiet", "--json", "--memory"]
-    code, said, err = shell(capsys, *line, f"{least}B")
+    code, said, err = shell(*line, f"{least}B")
     assert code == 0, err
     # The spread fields of srcp are most of what it takes: its least memory is that of the disk.
     there = home == "disk" or method == "srcp"
     assert json.loads(said)["method"].endswith("on disk") == there
-    code, _, err = shell(capsys, *line, f"{int(0.98 * least)}B")
+    code, _, err = shell(*line, f"{int(0.98 * least)}B")
     assert code == 2
     assert "needs at least" in err
 

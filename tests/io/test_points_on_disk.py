@@ -16,7 +16,6 @@ import mustlink as ml
 from mustlink.context.method_cost import FitInput, Home
 from mustlink.graph import DiskGraph
 from mustlink.neighbors import disk_knn
-from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning
 
 pytestmark = pytest.mark.usefixtures("none_held_out")
@@ -45,13 +44,6 @@ def data(clouds, tmp_path):
     return path
 
 
-def shell(capsys, *words):
-    """Exit code, what is on stdout and on stderr."""
-    code = cli([str(word) for word in words])
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
 METHODS = ["csp", "sssc", "fast-ge", "ap", "srcp", "e2cp"]
 PROPAGATORS = ["poisson", "gfhf", "llgc", "tik-reg"]
 
@@ -64,9 +56,9 @@ def few(clouds, tmp_path):
     return tmp_path / "few.npy"
 
 
-def cluster(capsys, data, out, *more):
+def cluster(shell, data, out, *more):
     line = ["cluster", data, "-k", K, "-m", "ncut", "--memory", "2GB", "-o", out, *more]
-    return shell(capsys, *line)
+    return shell(*line)
 
 
 def test_labels_are_those_in_memory_in_the_order_of_the_points(clouds, little):
@@ -86,9 +78,9 @@ def test_labels_are_those_in_memory_in_the_order_of_the_points(clouds, little):
 
 
 @pytest.mark.thorough
-def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_path):
+def test_the_shell_goes_from_points_to_labels(clouds, data, little, shell, tmp_path):
     out = tmp_path / "out.h5"
-    code, said, err = cluster(capsys, data, out, "--json")
+    code, said, err = cluster(shell, data, out, "--json")
     assert code == 0, err
     told = json.loads(said)
     assert told["method"].endswith("on disk")
@@ -97,7 +89,7 @@ def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_
         assert adjusted_rand_score(clouds[1], file["labels"][()]) == 1.0
         assert file["embedding"].shape == (N, K)
     assert {one.name for one in tmp_path.iterdir()} == {"points.h5", "out.h5"}
-    code, said, _ = shell(capsys, "plan", data, "-k", K, "-m", "ncut", "--memory", "2GB", "--json")
+    code, said, _ = shell("plan", data, "-k", K, "-m", "ncut", "--memory", "2GB", "--json")
     assert code == 0
     plan = json.loads(said)
     assert plan["disk_bytes"] > 0
@@ -107,17 +99,17 @@ def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS + PROPAGATORS)
-def test_every_method_goes_from_points_to_labels(data, few, little, capsys, tmp_path, method):
+def test_every_method_goes_from_points_to_labels(data, few, little, shell, tmp_path, method):
     """As at home; the second run has the graph of the first."""
     out, verb = tmp_path / "out.h5", "propagate" if method in PROPAGATORS else "cluster"
     line = [verb, data, "-m", method, "--labels", few, "-o", out]
     line += ["-k", K] if verb == "cluster" else []
-    assert shell(capsys, *line, "--quiet")[0] == 0
+    assert shell(*line, "--quiet")[0] == 0
     with h5py.File(out) as file:
         home = file["labels"][()]
     line += ["--memory", "2GB", "--resume"]
     for again in (False, True):
-        code, said, err = shell(capsys, *line, "--json")
+        code, said, err = shell(*line, "--json")
         assert code == 0, err
         told = json.loads(said)
         assert any("stay on disk" in note for note in told["notes"])
@@ -127,7 +119,7 @@ def test_every_method_goes_from_points_to_labels(data, few, little, capsys, tmp_
             assert adjusted_rand_score(home, file["labels"][()]) > 0.99
     line = ["plan", data, "-m", method, "--labels", few, "--memory", "2GB", "--json"]
     line += ["-k", K] if verb == "cluster" else ["--for", verb]
-    code, said, err = shell(capsys, *line)
+    code, said, err = shell(*line)
     assert code == 0, err
     plan = json.loads(said)
     assert plan["disk_bytes"] > 0
@@ -173,12 +165,12 @@ def test_what_is_believed_belongs_to_the_points(clouds, little):
 
 
 @pytest.mark.thorough
-def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_path):
+def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, shell, tmp_path):
     out = tmp_path / "out.h5"
-    assert cluster(capsys, data, out, "--resume", "--quiet")[0] == 0
+    assert cluster(shell, data, out, "--resume", "--quiet")[0] == 0
     with h5py.File(out) as file:
         labels = file["labels"][()]
-    code, said, _ = cluster(capsys, data, out, "--resume", "--json")
+    code, said, _ = cluster(shell, data, out, "--resume", "--json")
     assert code == 0
     told = json.loads(said)
     names = [stage["name"] for stage in told["stages"]]
@@ -188,18 +180,18 @@ def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_pat
         assert np.array_equal(file["labels"][()], labels)
     (kept,) = (tmp_path / "out.h5.work").glob("graph-on-disk.*")
     kept.write_bytes(kept.read_bytes()[:3000])  # damaged: made again
-    code, said, _ = cluster(capsys, data, out, "--resume", "--json")
+    code, said, _ = cluster(shell, data, out, "--resume", "--json")
     assert code == 0
     assert any("damaged" in note for note in json.loads(said)["notes"])
     with h5py.File(out) as file:
         assert np.array_equal(file["labels"][()], labels)
 
 
-def test_a_graph_is_written_by_blocks(clouds, data, capsys, tmp_path, monkeypatch):
+def test_a_graph_is_written_by_blocks(clouds, data, shell, tmp_path, monkeypatch):
     """Read back, in memory or on disk, its labels are those of the points."""
     monkeypatch.setattr(graph, "_stays_on_disk", lambda *_: True)
     path, out = tmp_path / "graph.h5", tmp_path / "out.h5"
-    code, said, err = shell(capsys, "graph", data, "-o", path, "--memory", "2GB", "--json")
+    code, said, err = shell("graph", data, "-o", path, "--memory", "2GB", "--json")
     assert code == 0, err
     told = json.loads(said)
     with h5py.File(path) as file:
@@ -208,17 +200,17 @@ def test_a_graph_is_written_by_blocks(clouds, data, capsys, tmp_path, monkeypatc
         assert file["graph/indptr"][N] == 2 * told["n_edges"] == file["graph/data"].size
     assert told["n_components"] == 1
     assert told["neighbours"]["least"] >= 1
-    assert shell(capsys, "cluster", path, "-k", K, "-o", out, "--quiet")[0] == 0
+    assert shell("cluster", path, "-k", K, "-o", out, "--quiet")[0] == 0
     with h5py.File(out) as file:
         assert adjusted_rand_score(clouds[1], file["labels"][()]) == 1.0
-    assert shell(capsys, "info", path)[0] == 0
+    assert shell("info", path)[0] == 0
     assert {one.name for one in tmp_path.iterdir()} == {"points.h5", "graph.h5", "out.h5"}
 
 
-def test_a_disk_that_is_too_small_is_told_before(data, little, capsys, tmp_path, monkeypatch):
+def test_a_disk_that_is_too_small_is_told_before(data, little, shell, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(planning.shutil, "disk_usage", lambda _: usage(1, 1, 1000))
-    code, _, err = cluster(capsys, data, tmp_path / "out.h5", "--quiet")
+    code, _, err = cluster(shell, data, tmp_path / "out.h5", "--quiet")
     assert code == 2
     assert err.count("\n") == 1
     assert "1 kB are free" in err
@@ -226,8 +218,8 @@ def test_a_disk_that_is_too_small_is_told_before(data, little, capsys, tmp_path,
 
 
 @pytest.mark.parametrize("more", [["--confidence"], ["--variant", "shi-malik"], ["--drop-missing"]])
-def test_what_does_not_run_on_disk_is_refused(data, little, capsys, tmp_path, more):
-    code, _, err = cluster(capsys, data, tmp_path / "out.h5", "--quiet", *more)
+def test_what_does_not_run_on_disk_is_refused(data, little, shell, tmp_path, more):
+    code, _, err = cluster(shell, data, tmp_path / "out.h5", "--quiet", *more)
     assert code == 2
     assert f"{' '.join(more)} does not run" in err
     assert err.count("\n") == 1
@@ -238,7 +230,7 @@ def test_what_does_not_run_on_disk_is_refused(data, little, capsys, tmp_path, mo
 @pytest.mark.parametrize("size", [3_000, 40_000, 150_000, 400_000])
 @pytest.mark.parametrize("verb", ["cluster", "graph"])
 def test_a_disk_that_fills_up_is_told_in_a_line(
-    data, little, capsys, tmp_path, monkeypatch, size, verb
+    data, little, shell, tmp_path, monkeypatch, size, verb
 ):
     """Wherever it ends: files that grow beyond fail with EFBIG, as with ENOSPC."""
     monkeypatch.setattr(graph, "_stays_on_disk", lambda *_: True)
@@ -247,9 +239,9 @@ def test_a_disk_that_fills_up_is_told_in_a_line(
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         if verb == "graph":
-            code, _, err = shell(capsys, "graph", data, "--memory", "2GB", "-o", out)
+            code, _, err = shell("graph", data, "--memory", "2GB", "-o", out)
         else:
-            code, _, err = cluster(capsys, data, out, "--quiet")
+            code, _, err = cluster(shell, data, out, "--quiet")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     told = [line for line in err.splitlines() if line.startswith("mustlink:")]

@@ -40,7 +40,7 @@ def test_convert_keeps_labels_and_names(mustlink, data, tmp_path):
     code, _, err = mustlink(f"convert set.npz {a}")
     assert code == 0
     assert "float64 became float32" in err
-    np.testing.assert_array_equal(formats.load_labels(str(a)), truth)
+    np.testing.assert_array_equal(formats.load_classes(str(a)).codes, truth)
     code, _, err = mustlink(f"convert set.h5 {b}")
     assert code == 0
     assert "float64" not in err
@@ -53,7 +53,7 @@ def test_convert_keeps_labels_and_names(mustlink, data, tmp_path):
     assert mustlink(f"convert set.h5 {again}")[0] == 0
     loaded = formats.load(str(again))
     assert loaded.names.texts.tolist() == [f"n{i}" for i in range(N)]
-    np.testing.assert_array_equal(formats.load_labels(str(again)), truth)
+    np.testing.assert_array_equal(formats.load_classes(str(again)).codes, truth)
 
 
 def test_a_score_of_many_files_is_a_row_each(mustlink):
@@ -130,7 +130,6 @@ def test_the_table_of_a_batch_scores_what_is_done(mustlink, data, tmp_path):
     assert first["ari"] == first["accuracy"] == 1
     waiting = batch_table.row(BatchJob(ready[1]), state)
     assert waiting["ari"] is None
-    assert {"ari", "accuracy"} <= set(batch_table.columns([first, waiting]))
     (data / "short.txt").write_text("0\n1\n")
     short = replace(ready[0], truth=str(data / "short.txt"))
     assert "2 labels" in batch_table.row(BatchJob(short, phase="done"), state)["error"]

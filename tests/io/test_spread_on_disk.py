@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from cases import planted_graph
 from mustlink.context.method_cost import DiskCost, FitInput
-from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing
 
@@ -36,21 +35,14 @@ def data(tmp_path):
     return tmp_path
 
 
-def shell(capsys, data, line):
-    """Exit code, what is on stdout and on stderr; FILES/ is the folder of the files."""
-    code = cli(line.replace("FILES", str(data)).split())
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", ["poisson", "gfhf --class-mass", "llgc", "tik-reg"])
-def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
-    line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"
+def test_the_same_file_as_at_home(data, mustlink, monkeypatch, method):
+    line = f"propagate graph.h5 --labels few.csv -m {method} --json -o "
     more = " --alpha 0.9 --class-shares equal" if method == "llgc" else ""
-    assert shell(capsys, data, f"{line}home.h5 --quiet{more}")[0] == 0
+    assert mustlink(f"{line}home.h5 --quiet{more}")[0] == 0
     monkeypatch.setattr(FitInput, "at_home", lambda *_: 10**15)
-    code, said, err = shell(capsys, data, f"{line}there.h5 --memory 1GB{more}")
+    code, said, err = mustlink(f"{line}there.h5 --memory 1GB{more}")
     assert code == 0, err
     told = json.loads(said)
     assert told["method"].endswith("on disk")
@@ -61,18 +53,18 @@ def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
             assert np.array_equal(home[name][()], there[name][()]), name
         for name in ("label_distributions", "confidence"):
             np.testing.assert_allclose(there[name][()], home[name][()], atol=2e-6)
-    assert shell(capsys, data, "info FILES/there.h5")[0] == 0
-    assert shell(capsys, data, "report FILES/there.h5 -o FILES/page.html")[0] == 0
+    assert mustlink("info there.h5")[0] == 0
+    assert mustlink("report there.h5 -o page.html")[0] == 0
 
 
-def test_the_plan_says_so(data, little, capsys):
-    line = "plan FILES/graph.h5 --for propagate -m gfhf --labels FILES/few.csv --memory"
-    code, said, err = shell(capsys, data, f"{line} 1GB --json")
+def test_the_plan_says_so(data, little, mustlink):
+    line = "plan graph.h5 --for propagate -m gfhf --labels few.csv --memory"
+    code, said, err = mustlink(f"{line} 1GB --json")
     assert code == 0, err
     plan = json.loads(said)
     assert any("stay on disk" in change for change in plan["changes"])
     assert "propagating" in [stage["name"] for stage in plan["stages"]]
-    code, _, err = shell(capsys, data, f"{line} 300MB")
+    code, _, err = mustlink(f"{line} 300MB")
     assert code == 2
     assert "on disk" in err
     assert err.count("\n") == 1
@@ -81,9 +73,9 @@ def test_the_plan_says_so(data, little, capsys):
 @pytest.mark.parametrize(
     "more", ["-m llgc --refine", "-m gwem", "-m gfhf --solver dense", "-m cluster-kernel"]
 )
-def test_what_does_not_run_on_disk_is_refused(data, little, capsys, more):
-    line = f"propagate FILES/graph.h5 --labels FILES/few.npy --memory 1GB {more} -o FILES/no.h5"
-    code, _, err = shell(capsys, data, line)
+def test_what_does_not_run_on_disk_is_refused(data, little, mustlink, more):
+    line = f"propagate graph.h5 --labels few.npy --memory 1GB {more} -o no.h5"
+    code, _, err = mustlink(line)
     assert code == 2
     assert err.count("\n") == 1
     assert not (data / "no.h5").exists()

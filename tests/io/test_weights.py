@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.batch import arguments, jobs_file
 from mustlink_io.commands import cli
@@ -175,8 +174,6 @@ def test_formats_without_a_place_for_it_say_so(mustlink, folded, tmp_path, endin
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("cluster points.h5 -k 3 --weights local -o o.h5", "--edge-weights local"),
-        ("graph points.h5 --weights=gaussian -o o.h5", "--edge-weights gaussian"),
         ("cluster points.h5 -k 3 --weights short.npy -o o.h5", r"shape \(89,\).*each of the 90"),
         ("cluster points.h5 -k 3 --weights below.npy -o o.h5", "has weight -1; .*not negative"),
         ("cluster points.h5 -k 3 --weights none.npy -o o.h5", "none.npy"),
@@ -205,5 +202,3 @@ def test_a_jobs_file_takes_both(data, tmp_path):
     ready = jobs(f'weights = "{data}/w.npy"\nedge-weights = "gaussian"')
     assert ready[0].job.sample_weight == f"{data}/w.npy"
     assert ready[0].job.params == {"weights": "gaussian"}
-    with pytest.raises(InputError, match=r'job "one": .*--edge-weights local'):
-        jobs('weights = "local"')

@@ -7,7 +7,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.formats.photographs import load_grey, load_strokes, save_image
+from mustlink_io.formats.photographs import load_label_picture, load_strokes, save_image
 from mustlink_io.ui.picture_view import ERASE, PictureSession
 
 H, W = 60, 80
@@ -144,7 +144,7 @@ def test_the_labels_are_saved(tmp_path):
     session = painted()
     files = session.save(tmp_path / "cut.png")
     assert files == [str(tmp_path / "cut.png"), str(tmp_path / "cut-outline.png")]
-    np.testing.assert_array_equal(load_grey(tmp_path / "cut.png", "cut"), session.labels)
+    np.testing.assert_array_equal(load_label_picture(tmp_path / "cut.png")[0], session.labels)
 
 
 def test_views_differ_and_show_strokes():

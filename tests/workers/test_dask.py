@@ -103,8 +103,8 @@ def test_without_dask_one_line_says_what_to_install(points, capsys, monkeypatch,
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert cli.run(["graph", str(points), "-o", str(points.parent / "g.h5"), *option]) == 2
     err = capsys.readouterr().err.strip()
-    assert err.startswith(f"mustlink: {option[0]}: needs Dask")
-    assert err.endswith('install it by: pip install "mustlink[dask]"')
+    assert err.startswith(f"mustlink: {option[0]}: needs dask; ")
+    assert err.endswith("pip install 'mustlink[dask]'")
     assert len(err.splitlines()) == 1
 
 

@@ -135,7 +135,7 @@ def test_without_dask_or_scheduler_nothing_runs(folder, capsys, monkeypatch):
         patch.setitem(sys.modules, "dask", None)
         patch.setitem(sys.modules, "distributed", None)
         assert cli.run(["batch", "jobs.toml", "--scheduler", "local"]) == 2
-        assert 'install it by: pip install "mustlink[dask]"' in capsys.readouterr().err
+        assert "pip install 'mustlink[dask]'" in capsys.readouterr().err
     pytest.importorskip("distributed")
     monkeypatch.setattr("mustlink_io.workers.dask_cluster._ANSWER", "300ms")
     assert cli.run(["batch", "jobs.toml", "--scheduler", "tcp://127.0.0.1:1"]) == 2

@@ -38,9 +38,7 @@ class Adjustment:
         to `floor` are then taken for zero, or errors of the propagation would be raised as well.
         """
         new = replace(self.new, beliefs=_shaped(self.new.beliefs, largest, power, 0.0))
-        return Adjustment(
-            _shaped(self.beliefs, largest, power, floor if power < 1.0 else 0.0), new
-        )
+        return Adjustment(_shaped(self.beliefs, largest, power, floor if power < 1.0 else 0.0), new)
 
     def apply(self, W: sp.csr_matrix, first: int = 0) -> sp.csr_matrix:
         """W* for rows W (r, m) in [0, 1] from `first` on (FLI11 eq. 9); zeros are not stored."""

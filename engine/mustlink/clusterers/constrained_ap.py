@@ -37,11 +37,12 @@ class ConstrainedAP(ConstrainedSpectral):
     which replaces the affinity: its K leading eigenvectors, rows on the unit sphere, are clustered.
     x_i = −x_j says "other side": made for two clusters, a heuristic for more.
 
-    * `prior="affinity"`: K = W + D, the affinity itself, as in the paper; the loops D, ours,
-      make it semidefinite and leave the normalised cut as it is. s² = noise²·(mean degree).
+    * `prior`: the covariance K without constraints.
+      "affinity": K = W + D, the affinity itself, as in the paper; the loops D, ours, make it
+      semidefinite and leave the normalised cut as it is. s² = noise²·(mean degree).
       D^-½K'D^-½ = I + S − R, so its leading vectors are the K smallest of L̄ + R, R of low rank. A
       pair acts as far as its nodes' neighbours. Up to c = 3,000 constrained nodes: O(c³).
-    * `prior="laplacian"`: K = (L̄ + εI)⁻¹, whose nodes are alike along paths of any length, and
+      "laplacian": K = (L̄ + εI)⁻¹, whose nodes are alike along paths of any length, and
       x = D^-½v, s² = noise²/(mean degree). K' = (L̄ + εI + FᵀF/s²)⁻¹, whose leading vectors are the
       K smallest of L̄ + FᵀF/s², whatever ε is; cliques of labelled nodes stay low rank. The
       default: on FLI11's four sets with n/4 to 2n pairs mean ARI .77 against .64 at σ = 1, .83

@@ -64,19 +64,21 @@ class CSCGFHF(GraphClusterer):
     vectors with the largest fᵀQ̄f are clustered: by sign for K = 2, by k-means on rows otherwise.
     Q is never formed: Q ≈ ΦΦᵀ by pivoted Cholesky, r columns, and r solves with L̄ are all there is.
 
-    * `sigma`: width in units of one-hot rows. The paper states none. "auto" is √2, the distance of
-      two certain nodes of different classes. Wider ones give the same: what is left of the kernel
-      is yᵀy, which has no scale. Narrower ones, σ < 0.7, were worse wherever few labels make
-      values that hardly differ: labelled nodes become clusters of their own. In the paper's coding
-      of two classes by ±1 distances are √2 times as long, and "auto" is σ = 2.
-    * `class_mass`: scale the values so that classes have the labels' shares, see `GFHF`.
-    * `assign`: "sign" (K = 2), "kmeans" (rows as they are, as printed), "sphere" (rows of length
-      1), "auto": sign for K = 2, else sphere (MNIST, 1 label per class: ARI 0.78, kmeans 0.72).
+    * `sigma`: width σ of the kernel, in units of one-hot rows. The paper states none. "auto" is √2,
+      the distance of two certain nodes of different classes. Wider ones give the same: what is left
+      of the kernel is yᵀy, which has no scale. Narrower ones, σ < 0.7, were worse wherever few
+      labels make values that hardly differ: labelled nodes become clusters of their own. In the
+      paper's coding of two classes by ±1 distances are √2 times as long, and "auto" is σ = 2.
+    * `class_mass`: scales the values so that classes have the labels' shares.
+    * `assign`: how vectors become clusters: "sign" (K = 2), "kmeans" (rows as they are, as
+      printed), "sphere" (rows of length 1), "auto": sign for K = 2, else sphere (MNIST, 1 label per
+      class: ARI 0.78, kmeans 0.72).
     * `kernel_tol`: share of the kernel's trace, beyond what one column leaves, that may be missing;
-      `max_rank`: the most columns.
-    * `solver`: "dense" (LAPACK), "cg", "auto"; `tol`: the residual ‖L̄f − λQ̄f‖ of unit f, and the
-      relative one of GFHF; `max_iter`: the most steps of conjugate gradients. None: kernel and
-      residuals 1e-8, from 20,000 nodes on 1e-3 and 1e-4, residuals 1e-3 from 200,000.
+      `max_rank`: the most columns of the factor Φ.
+    * `solver`: of the linear systems: "dense" (LAPACK), "cg", "auto"; `tol`: the residual
+      ‖L̄f − λQ̄f‖ of unit f to reach, and the relative one of GFHF; `max_iter`: the most steps of
+      conjugate gradients. None: kernel and residuals 1e-8, from 20,000 nodes on 1e-3 and 1e-4,
+      residuals 1e-3 from 200,000.
 
     Made for few labels and affinities that blur, where GFHF alone fails. On MNIST with 1, 5 and 20
     labels per class its ARI is 0.78, 0.86, 0.85, that of GFHF with class mass 0.76, 0.86, 0.88.

@@ -187,11 +187,11 @@ class CSP(ConstrainedSpectral):
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
     * `n_vectors`: how many feasible vectors are clustered, and their last eigenvalue of Q̄ is what
       β is a fraction of: None is K − 1 (WD14), WHC11's FCSC takes K for K > 2.
-    * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "split" (K = 2, at the value that keeps most
-      constraints), "sign-kmeans" (eq. 15), "cost-weighted" (eq. 16), "sphere" (rows of length 1,
-      FCSC-SP), "auto".
-    * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄); `subspace`, `init`,
-      `tol`, `max_iter`, `regularization`: as in `ConstrainedSpectral`.
+    * `assign`: how vectors become clusters: "kmeans" (Alg. 2), "sign" (K = 2), "split" (K = 2, at
+      the value that keeps most constraints), "sign-kmeans" (eq. 15), "cost-weighted" (eq. 16),
+      "sphere" (rows of length 1, FCSC-SP), "auto".
+    * `solver`: of the pencil and of L̄: auto, dense, lobpcg, shift-invert;
+      `subspace`, `init`, `tol`, `max_iter`, `regularization`: as in `ConstrainedSpectral`.
 
     A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
     eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).

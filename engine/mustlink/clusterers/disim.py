@@ -52,9 +52,10 @@ class DISIM(GraphClusterer):
     L = (D_out + τI)^-½ A (D_in + τI)^-½ = UΣVᵀ; k-means on the rows of [U V], scaled to length 1.
     Blocks that send to the next one in a circle are found, of which (A + Aᵀ)/2 knows nothing.
 
-    `regularization` t: τ is t times the mean out-degree; "auto" is the source's 1. `solver` and
-    `tol` as of `NCut`. After `fit`: `labels_` (n,), `sending_labels_` and `receiving_labels_` (n,)
-    from U and from V alone (step 4 of the source; numbered apart, -1 without such an edge),
+    `regularization` t adds t times the mean out-degree, which is τ, to every degree; "auto" is the
+    source's 1. `solver`: of the eigenproblem; `tol`: the residual to reach; `max_iter`: the most
+    steps of the eigensolver. After `fit`: `labels_` (n,), `sending_labels_` and `receiving_labels_`
+    (n,) from U and from V alone (step 4 of the source; numbered apart, -1 without such an edge),
     `embedding_` [U V] (n, 2K), `singular_values_` σ (K,) falling, `eigenvalues_` 1 − σ, `graph_`,
     the undirected A + Aᵀ.
 

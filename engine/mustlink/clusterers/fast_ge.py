@@ -37,9 +37,10 @@ class FastGE(ConstrainedSpectral):
     rank. K = 2 is cut at 0 or where most constraints are kept, otherwise rows are set on the unit
     sphere.
 
-    * `mu`: > 0, keeps the right side definite on disconnected graphs; changes no vector.
-    * `subspace`, `assign`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`. `tol` is
-      relative here: ‖left x − σ right x‖ / ‖σ right x‖.
+    * `mu`: weight of L_G on the right, which keeps that definite on disconnected graphs; changes no
+      vector.
+    * `subspace`, `assign`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`. `tol`: the
+      relative residual to reach: ‖left x − σ right x‖ / ‖σ right x‖.
 
     After `fit`: `labels_` (n,), `embedding_` x = D^-½v (n, K−1) with vᵀv = vol, `eigenvalues_` σ
     (K−1,) ascending, `graph_`, `report_`.

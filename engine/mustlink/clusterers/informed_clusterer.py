@@ -203,17 +203,18 @@ def _bytes_of_soft(prior: Any, constraints: Any) -> int:
 class ConstrainedSpectral(InformedClusterer):
     """Base of methods that put constraints into an eigenproblem; a subclass says into which.
 
-    * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
-      the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
-      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
-      of the fit, or the full problem where that predicts better.
-    * `assign`: "kmeans", "sphere" (rows of length 1), "auto".
+    * `subspace`: in which span the problem is solved: "exact" is the paper's full problem; an
+      integer p the span of the graph's p smoothest eigenvectors, which few constraints on many
+      nodes need and which makes new constraints a matter of seconds (`refit`); "auto" chooses p by
+      constraints held out of the fit, or the full problem where that predicts better.
+    * `assign`: how vectors become clusters: "kmeans", "sphere" (rows of length 1), "auto".
     * `init`: where k-means on the rows starts: "labels", at the means of the classes, more clusters
       by k-means++; "k-means++", at random; "auto" takes the means where every cluster has labels,
       else, of twelve random starts, the one that ends with most constraints kept.
-    * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
-    * `regularization` t > 0 takes the subspace from degrees with t times the mean one added, as in
-      `NCut`; costs and constraints stay those of the graph as it is. "auto" tries 0.1
+    * `solver`: of the eigenproblem: auto, dense, lobpcg; `tol`: the residuals to reach;
+      `max_iter`: the most steps.
+    * `regularization` t > 0 adds t times the mean degree to every degree where the subspace is
+      computed (`NCut`); costs and constraints stay those of the graph as it is. "auto" tries 0.1
       beside 0 on networks that are given, and decides by the constraints held out.
     """
 

@@ -66,22 +66,23 @@ class NCut(GraphClusterer):
     * variant="ng": k-means on the rows of Z scaled to length 1 (Ng, Jordan & Weiss 2001)
     * variant="shi-malik": K = 2, the second vector cut at the value of least NCut
 
-    `regularization` t > 0 adds t times the mean degree to every degree, T = D + t·d̄·I, in the
-    place of D: on sparse networks the cut is least for sets that hang on the rest by one edge, a
-    giant with crumbs, and that makes them dear (Qin & Rohe 2013). There is no null space then, and
-    rows of Z(I − Λ) are scaled to length 1, whatever the variant. "auto" tries 0, 0.1, 0.3 and 1 on
-    graphs that are given and takes the one whose clusters tell most about the edges, in graphs made
-    from points 0, and the report says why.
+    `variant`: how vectors become clusters: one of these. `regularization` t > 0 adds t times the
+    mean degree to every degree: T = D + t·d̄·I in the place of D. On sparse networks the cut is
+    least for sets that hang on the rest by one edge, and this makes them expensive (Qin & Rohe
+    2013). There is no null space then, and rows of Z(I − Λ) are scaled to length 1, whatever the
+    variant. "auto" tries 0, 0.1, 0.3 and 1 on graphs that are given and takes the one whose
+    clusters tell most about the edges, in graphs made from points 0, and the report says why.
 
     `init` is where k-means starts: "k-means++" in ten ways at random, "labels" at the means of the
     classes of `y`, one cluster a class in their order, more by k-means++ (Basu, Banerjee & Mooney
     2002): in the embedding, or in the points themselves, where that answers more of the labels held
-    out, as round clusters want. `tol` bounds ‖L̄z − λz‖; None takes 1e-8, and 1e-4 / 1e-3 from
-    20,000 / 200,000 nodes on.
-    `solver` is auto, dense, lobpcg, chebyshev or shift-invert. After `fit`:
-    `labels_` (n,), `embedding_` (n, K), `eigenvalues_` (K,), `graph_`, `report_`. Cost: a few tens
-    of products with a block of K + 3 columns; about 5 s for 10⁶ nodes and K = 10 once the graph is
-    there.
+    out, as round clusters want. `tol`: the residual ‖L̄z − λz‖ to reach; None takes 1e-8, and 1e-4 /
+    1e-3 from 20,000 / 200,000 nodes on. `max_iter`: the most steps of the eigensolver. `solver`: of
+    the eigenproblem: auto, dense, lobpcg, chebyshev or shift-invert.
+
+    After `fit`: `labels_` (n,), `embedding_` (n, K), `eigenvalues_` (K,), `graph_`, `report_`.
+    Cost: a few tens of products with a block of K + 3 columns; about 5 s for 10⁶ nodes and K = 10
+    once the graph is there.
     """
 
     variant: str = "luxburg"

@@ -126,17 +126,20 @@ class PropagatedConstraints(InformedClusterer):
 
     W* is W moved by F (FLI11 eq. 9), and cut by its K smoothest eigenvectors as by `NCut`.
 
-    * `new_edges`: F > 0 makes edges between nodes that have none; each node gets as many as this
-      of the largest. 0 keeps the graph's pattern, "all" takes every F > 0, as the paper does, up to
+    * `new_edges`: the most edges that a node gets where F > 0 and the graph has none, those of the
+      largest F. 0 keeps the graph's pattern, "all" takes every F > 0, as the paper does, up to
       5,000 nodes. On small sets 20 are as good as all of them.
-    * `normalize`: divide F by its largest magnitude, which is far below 1 when pairs are few, and
-      raise |F| to `power`, 1, 1/2 or 1/4, which makes what is far from the given pairs count
-      more. False takes F as it is.
-    * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
-      `lyapunov.pair_propagation`; `tol`, a bound on the error of every F_ij, which usually is 15
-      times smaller; F > tol/10 makes new edges. `memory`: bytes for the factors of F, beside the
+    * `normalize`: divides F by its largest magnitude, which is far below 1 when pairs are few, and
+      raises |F| to `power`. False takes F as it is.
+    * `power`: the power of |F|: 1, 1/2 or 1/4; the smaller, the more counts what is far from the
+      pairs.
+    * `solver`: of the propagation: "dense", "diffusion", "krylov" or "auto"
+      (`lyapunov.pair_propagation`); `tol`: the largest error of an F_ij; usually it is 15 times
+      smaller. F > tol/10 makes new edges. `memory`: bytes for the factors of F, beside the
       graph; constraints are taken in parts where need be.
-    * `variant`: "luxburg" or "ng" as in `NCut`; `eigen_solver`, `eigen_tol`, `max_iter` of the cut.
+    * `variant`: which normalised cut: "luxburg" or "ng" of `NCut`;
+      `eigen_solver`: of the cut's eigenproblem; `eigen_tol`: the residual to reach in it;
+      `max_iter`: the most steps of the cut's eigensolver.
 
     The paper as printed is `normalize=False, variant="luxburg", new_edges="all"`; without the last
     it leaves out all new edges but the 20 strongest of a node.

@@ -32,10 +32,12 @@ class SpectralLearning(ConstrainedSpectral):
 
     * SL: the K largest eigenvectors of (W' + d_max·I − D')/d_max, which are the K smallest of the
       Laplacian D' − W'
-    * SL-L̄ (`normalized`): the K smallest of I − D'^-½W'D'^-½
+    * SL-L̄: the K smallest of I − D'^-½W'D'^-½
 
-    and rows are set on the unit sphere. Cliques of labelled nodes stay low rank. Neither has a
-    parameter; `subspace`, `assign`, `solver`, `tol`, `max_iter` as in `ConstrainedSpectral`.
+    and rows are set on the unit sphere. Cliques of labelled nodes stay low rank.
+
+    * `normalized`: takes the normalised Laplacian, SL-L̄.
+    * `subspace`, `assign`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`.
 
     After `fit`: `labels_` (n,), `embedding_` the eigenvectors (n, K), orthonormal, `eigenvalues_`
     of D' − W', or of the normalised Laplacian, `graph_` the graph as given, `report_`.

@@ -64,18 +64,20 @@ class SSKK(InformedClusterer):
     s_c = Σ_{i∈c} M_ii this is kernel k-means on K = σM⁻¹ + M⁻¹A'M⁻¹ for every σ. K is as sparse as
     the graph, labels stay low rank.
 
-    * `volume`: "graph" is the paper's M = D, degrees of W; J then rewards kept must-links without
-      bound, and two outliers with a must-link make a cluster. "links" counts must-links in the
-      degrees: J = Σ_c [cut + w·(broken must-links) + 2w·(broken cannot-links)]_c / s_c >= 0.
-    * `penalty`: w. "auto" is vol/(K·|C|), that is n/(K·|C|) mean degrees, with
-      |C| = Σ_{i<j} |Q_ij|, the number of constraints if all are certain.
-    * `sigma`: "auto" takes batch steps with σ = 0 while J falls, then with a bound on
-      −λ_min(M^-½A'M^-½), with which every step descends but which freezes nodes (Dhillon, Guan &
-      Kulis 2007); a number takes steps with that σ while J falls.
-    * `init`: "neighborhoods" (must-linked groups and classes, farthest first, spread along
-      edges), "relaxed" (J relaxed in the span of smooth eigenvectors), "spectral" (these alone),
-      clusters (n,) with -1 where unknown, or "auto": the first two, and the lower J.
-    * `max_iter` bounds the batch steps, and the sweeps of single moves.
+    * `volume`: the weights M of nodes: "graph" is the paper's M = D, degrees of W; J then rewards
+      kept must-links without bound, and two outliers with a must-link make a cluster. "links"
+      counts must-links in the degrees: J = Σ_c [cut + w·(broken must-links) + 2w·(broken
+      cannot-links)]_c / s_c >= 0.
+    * `penalty`: what a broken constraint costs, w. "auto" is vol/(K·|C|), that is n/(K·|C|) mean
+      degrees, with |C| = Σ_{i<j} |Q_ij|, the number of constraints if all are certain.
+    * `sigma`: shift σ of the kernel: "auto" takes batch steps with σ = 0 while J falls, then with a
+      bound on −λ_min(M^-½A'M^-½), with which every step descends but which freezes nodes (Dhillon,
+      Guan & Kulis 2007); a number takes steps with that σ while J falls.
+    * `init`: the clusters to start from: "neighborhoods" (must-linked groups and classes, farthest
+      first, spread along edges), "relaxed" (J relaxed in the span of smooth eigenvectors),
+      "spectral" (these alone), clusters (n,) with -1 where unknown, or "auto": the first two, and
+      the lower J.
+    * `max_iter`: the most batch steps, and the most sweeps of single moves.
 
     Batch steps are followed by moves of single nodes to where J falls most, until no move helps.
     No cluster is ever empty: its last node stays. After `fit`: `labels_` (n,), `embedding_`

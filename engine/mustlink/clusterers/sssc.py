@@ -49,16 +49,17 @@ class SSSC(ConstrainedSpectral):
     constraints; its shift by λ_min moves all eigenvalues alike and is left out. Rows are set on the
     unit sphere.
 
-    * `gamma`: 0 <= γ < 1, how much the constraints weigh; "auto" decides on evidence, "search"
+    * `gamma`: how much the constraints weigh, 0 <= γ < 1; "auto" decides on evidence, "search"
       takes the best of 100 values by criterion E (§4.1), each solve starting from the last.
       In a subspace Q̄ is scaled by its own range there.
-    * `balanced`: True divides the kinds by |ML| and |CL| as eq. 11 does, so that a few links of one
-      kind weigh as much as many of the other; with False all links weigh alike. "auto" is eq. 11
+    * `balanced`: True divides weights by |ML| and |CL| (eq. 11): a few links of one kind weigh
+      as much as many of the other; with False all links weigh alike. "auto" is eq. 11
       with `subspace="exact"`, `gamma="search"` or weights of one's own, else False.
-    * `must_weight`, `cannot_weight`: β and α, at least 0; the paper takes 1 and 1, and what
-      counts is their ratio.
-    * `assign`: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors of one sign are rejected, the
-      next one is cut at 0 (§3.4), or "split", at the value that keeps most constraints; "auto".
+    * `must_weight`, `cannot_weight`: weights β of must-links and α of cannot-links; the paper takes
+      1 and 1, and what counts is their ratio.
+    * `assign`: how vectors become clusters: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors
+      of one sign are rejected, the next one is cut at 0 (§3.4), or "split", at the value that keeps
+      most constraints; "auto".
     * `subspace`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`.
 
     After `fit`: `labels_` (n,), `embedding_` Z (n, K) with orthonormal columns, `eigenvalues_`

@@ -27,7 +27,8 @@ class ClusterKernel(Propagator):
 
     * `n_components` p: number of eigenvectors, the trivial one included; None takes K − 1
       beside one for each component.
-    * `rows`: "sphere" (rows of V of length 1) or "plain" (columns of D^-½V of unit mean square).
+    * `rows`: how rows are scaled: "sphere" (rows of V of length 1) or "plain" (columns of D^-½V of
+      unit mean square).
     * `classifier`: any scikit-learn classifier with `predict_proba`; None is a logistic regression.
 
     Cost: p eigenvectors of the graph, kept with the `Graph` for the next fit; then next to nothing.

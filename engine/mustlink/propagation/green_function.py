@@ -14,7 +14,8 @@ from mustlink.propagation.propagator import Propagator
 class GreenFunction(Propagator):
     """f = L⁺ŷ, L = D − W, its zero mode left out in every component (AB09 §3.6).
 
-    * `normalized=True` takes L̄: the limit α → 1 of LLGC without its constant.
+    * `normalized=True` takes the normalised Laplacian L̄: the limit α → 1 of LLGC without its
+      constant.
 
     The same equation as `Poisson`, whose charges are balanced by the mean label instead of a
     uniform background. Cost: about 15 multigrid cycles.

@@ -28,11 +28,12 @@ _STALL = 1e-4  # EM ends when no probability moves by more
 class GWEM(Propagator):
     """Class distributions of all nodes that explain labels m steps of a random walk away.
 
-    * `n_steps` m >= 1: large m forgets the graph, small m may reach few nodes.
-    * `variant`: "em" the EM algorithm of Szummer & Jaakkola, from uniform distributions, at most
-      `em_steps`; "fixed-point" f_u = (D_Z,uu − Z_uu)⁻¹Z_ul y with Zᵀ = P^m, to which AB09 reduces
-      EM but which holds labelled nodes at their labels: harmonic labels of the m-step walk, and
-      with few labels as nearly constant as those of GFHF.
+    * `n_steps` m >= 1: steps of the walk; many forget the graph, few may reach few nodes.
+    * `em_steps`: the most steps of EM.
+    * `variant`: which solution: "em" the EM algorithm of Szummer & Jaakkola, from uniform
+      distributions; "fixed-point" f_u = (D_Z,uu − Z_uu)⁻¹Z_ul y with Zᵀ = P^m, to which AB09
+      reduces EM but which holds labelled nodes at their labels: harmonic labels of the m-step walk,
+      and with few labels as nearly constant as those of GFHF.
 
     As Z = DP^mD⁻¹ = D·C with C = P^mD⁻¹ symmetric, the fixed point is GFHF on the graph C. Cost:
     some ten multigrid cycles and as many times m products; EM 2m products a step.

@@ -49,7 +49,8 @@ _NOTHING = 1e-12  # share of a node's memberships below which a diagonal entry i
 class LELP(Propagator):
     """min fᵀ(D − W)f with f = y on labelled nodes (AB09 eq. 36): the same as GFHF.
 
-    * `orthogonal=True` is LELPC (AB09 eq. 39-41): min fᵀL̄f + αΣ_labelled (f_i − y_i)², f ⟂ D^½1.
+    * `orthogonal=True` balances the classes by a side condition, LELPC (AB09 eq. 39-41): min fᵀL̄f
+      + αΣ_labelled (f_i − y_i)², f ⟂ D^½1.
     * `alpha` > 0: weight of the labels in LELPC; LELP has none.
 
     Cost: about 15 multigrid cycles.
@@ -140,7 +141,8 @@ class LLELP(EmbeddingPropagator):
     W reconstructs every point from its neighbours with the least error, rows summing to 1
     (eq. 31); M = (I − W)ᵀ(I − W).
 
-    * `orthogonal=True` is LLELPC (eq. 39-41): min fᵀMf + αΣ_labelled (f_i − y_i)², f ⟂ 1.
+    * `orthogonal=True` balances the classes by a side condition, LLELPC (eq. 39-41): min fᵀMf +
+      αΣ_labelled (f_i − y_i)², f ⟂ 1.
     * `alpha` > 0: weight of the labels in LLELPC; LLELP has none.
     * `reg` > 0: ridge of the local fits, as a share of the squared distances.
     * `n_neighbors`: neighbours in a fit, the nearest of the graph.
@@ -245,9 +247,10 @@ class LTSALP(EmbeddingPropagator):
     f_i are the values on point i and its neighbours, G_i = [1/√(k+1), g_1 … g_d] the constant and
     the d leading directions of their centred coordinates (Zhang & Zha 2004).
 
-    * `n_components`: d, at most `n_neighbors` − 1; what depends linearly on d coordinates of a
-      neighbourhood costs nothing.
-    * `orthogonal=True` is LTSALPC (eq. 39-41): min fᵀMf + αΣ_labelled (f_i − y_i)², f ⟂ 1.
+    * `n_components`: directions d of a neighbourhood, at most `n_neighbors` − 1; what depends
+      linearly on d coordinates of a neighbourhood costs nothing.
+    * `orthogonal=True` balances the classes by a side condition, LTSALPC (eq. 39-41): min fᵀMf +
+      αΣ_labelled (f_i − y_i)², f ⟂ 1.
     * `alpha` > 0: weight of the labels in LTSALPC; LTSALP has none.
     * `n_neighbors`: neighbours in a fit, the nearest of the graph.
 

@@ -38,12 +38,13 @@ _STARTS = 5  # of the iteration for a column: its residuals drift from the true 
 class LNP(Propagator):
     """Soft labels along U, the rows of which reconstruct the points from their neighbours.
 
-    * `variant="iteration"`: f = (1 − α)(I − αU)⁻¹y, the limit of f ← αUf + (1 − α)y that is
+    * `variant`: which equation is solved.
+      "iteration": f = (1 − α)(I − αU)⁻¹y, the limit of f ← αUf + (1 − α)y that is
       published and was measured in AB09 (eq. 18). U is not symmetric: stabilised bi-conjugate
       gradients (van der Vorst 1992), a class at a time. A labelled point that is in no other's
       combination has no influence, so that classes have unequal influence: `class_mass=True` helps
       (MNIST, 5 labels a class: 86 % right, with it 94 %, the minimiser 94 % without).
-    * `variant="minimizer"`: the exact minimiser of Σ_ij u_ij (f_i − f_j)² + μΣ_i (f_i − y_i)²,
+      "minimizer": the exact minimiser of Σ_ij u_ij (f_i − f_j)² + μΣ_i (f_i − y_i)²,
       μ = (1 − α)/α (eq. 17), which the iteration is not: (I + D_c − U − Uᵀ + μI)f = μy, D_c the
       column sums of U. AB09's own closed form, (I − (U + Uᵀ)/2)⁻¹(1 − α)y, leaves out D_c and
       α: its matrix is singular or indefinite, since U + Uᵀ has other row sums than 2.

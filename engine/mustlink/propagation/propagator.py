@@ -59,10 +59,10 @@ class Propagator(ClassifierMixin, GraphEstimator):
       themselves. With few labels plain harmonic values are nearly constant and give most nodes to
       one class; then the shares decide: True is right only where labels were drawn at random and
       not too few.
-    * `refine`: True goes on to the classes that a degree-corrected block model of the graph finds
+    * `refine`: goes on to the classes that a degree-corrected block model of the graph finds
       likelier (`discretize.block_model`), labels held; for networks, not for graphs of points.
-    * `solver`: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes); `tol` the relative
-      residual, `max_iter` the most steps.
+    * `solver`: of the linear systems: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes);
+      `tol`: the relative residual to reach; `max_iter`: the most steps.
 
     After `fit`: `classes_` (K,), `labels_` = `transduction_` (n,) class of every node,
     `label_distributions_` (n, K), rows sum to 1, `confidence_` (n,) from 0 (tie) to 1, `graph_`,

@@ -106,7 +106,6 @@ def _is_file(key: str, parameter: click.Parameter, value: Scalar) -> bool:
 
 
 def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
-    """An option with its value as the command line has them; raises InputError."""
     names = [opt for opt in parameter.opts if opt.startswith("--")] or parameter.opts
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if not isinstance(value, bool):
@@ -179,16 +178,25 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
                 raise InputError(f"{value!r} is not the name of a file")
             _option(known[key], value)
     with where.about(spec.name, None):  # what the command line says begins with the option
-        job = _job(spec.command, _parse(spec, where, command))
+        found = _parse(spec, where, command)
+        own = {name: value for name, value in found.items() if name not in _NOT_OF_JOBS}
+        if spec.command == "graph":  # the cut of it stands in: a plan of a little more than is done
+            own |= {"method": "ncut", "n_clusters": 2}
+        job = _KINDS.get(spec.command, ClusterJob).of(own)
         job.check()
     truth = None if spec.truth is None else where.path(spec.truth)
     ready = Ready(spec, job, command, truth)
-    _check_files(ready, where)
+    true = {} if truth is None else {TRUTH: formats.parse(truth).path}
+    for role, path in {**ready.inputs, **true}.items():
+        with where.about(spec.name, role):
+            store.check_readable(path)
+    if ready.output.parent.is_dir():  # else it is made when the job begins
+        with where.about(spec.name, "output"):
+            writing.check_output(ready.output, ready.inputs.values())
     return ready
 
 
 def _parse(spec: JobSpec, where: Where, command: click.Command) -> dict[str, Any]:
-    """Let the command line read a job; raises InputError that begins with the key."""
     arguments = argument_list(spec, where, command, {})[1:]
     try:
         with command.make_context(str(command.name), arguments) as context:
@@ -201,25 +209,3 @@ def _parse(spec: JobSpec, where: Where, command: click.Command) -> dict[str, Any
         missing = isinstance(error, click.MissingParameter)
         words = "is missing" if missing else error.message.rstrip(".")
         raise InputError(f"{key}: {words}" if key else words) from error
-
-
-def _job(command: str, params: Mapping[str, Any]) -> Job:
-    """The job that the command makes of its parameters.
-
-    For `graph`, the cut of its graph stands in: the plan is that of a little more than is done.
-    """
-    own = {name: value for name, value in params.items() if name not in _NOT_OF_JOBS}
-    if command == "graph":
-        own |= {"method": "ncut", "n_clusters": 2}
-    return _KINDS.get(command, ClusterJob).of(own)
-
-
-def _check_files(ready: Ready, where: Where) -> None:
-    """Raise InputError for a missing input, or an output that cannot be written."""
-    truth = {} if ready.truth is None else {TRUTH: formats.parse(ready.truth).path}
-    for role, path in {**ready.inputs, **truth}.items():
-        with where.about(ready.spec.name, role):
-            store.check_readable(path)
-    if ready.output.parent.is_dir():  # else it is made when the job begins
-        with where.about(ready.spec.name, "output"):
-            writing.check_output(ready.output, ready.inputs.values())

@@ -149,7 +149,6 @@ def load(where: Where) -> JobsFile:
 
 
 def _first(where: Where, raw: Mapping[str, Any], error: ValidationError) -> InputError:
-    """The first of pydantic's errors in one line."""
     found = error.errors(include_url=False)[0]
     section, *rest = (str(part) for part in found["loc"])
     job = None
@@ -343,7 +342,6 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _fill(name: str, command: str, values: Values, varying: Sequence[str], where: Where) -> JobSpec:
-    """The job of one point of the grid, with its templates filled in."""
     values = dict(values)
     key = "data"
     try:
@@ -370,7 +368,6 @@ def _fill(name: str, command: str, values: Values, varying: Sequence[str], where
 
 
 def _check_apart(jobs: Sequence[JobSpec], where: Where) -> None:
-    """Raise InputError for two jobs of one name or output, and outputs that jobs read."""
     names: dict[str, JobSpec] = {}
     outputs: dict[str, JobSpec] = {}
     for job in jobs:

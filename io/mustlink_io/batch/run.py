@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from mustlink_io.batch.arguments import Ready, argument_list
 from mustlink_io.batch.children import RESULT, STOP, Ended, now
 from mustlink_io.batch.jobs_file import Where
 from mustlink_io.batch.state import JobStatus, State, key, stamps, version
+from mustlink_io.hdf5.writing import make_folder
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.terminal.console import clock, size
 
@@ -171,7 +171,6 @@ class BatchRun:
                 self._stop()
 
     def _plan(self) -> None:
-        """Plan the jobs that wait, where there is a budget; those that exceed it fail."""
         if self._limits.memory is None:
             return
         speed = measured_speed()
@@ -180,7 +179,7 @@ class BatchRun:
                 found = admission(job.ready, self._limits.memory, speed, self._limits.here)
                 job.plan, job.memory, job.named = found.plan, found.share, found.named
                 if found.refused is not None:
-                    self._end(job, self._new_status(job), planned=True, error=found.refused)
+                    self._end(job, self._new_status(job), stored=False, error=found.refused)
 
     def _start_waiting(self, lock: int | None, fresh: bool) -> None:
         """Start jobs in the order of the file while the next one fits beside those that run."""
@@ -201,9 +200,9 @@ class BatchRun:
         words = argument_list(ready.spec, self._where, ready.command, limits, fresh)
         status = self._new_status(job).model_copy(update={"arguments": words, **limits})
         try:
-            ready.output.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            self._end(job, status, error=f"{error.filename}: {error.strerror}")
+            make_folder(ready.output.parent)
+        except InputError as error:
+            self._end(job, status, error=str(error))
             return
         status = status.model_copy(update={"attempts": status.attempts + 1})
         self._state.tidy(job.name)
@@ -228,13 +227,11 @@ class BatchRun:
             inputs=stamps(job.ready.inputs),
             attempts=job.status.attempts if job.status else 0,
             started=now(),
-            started_ns=time.time_ns(),
             plan_bytes=job.plan.peak_bytes if job.plan else None,
             plan_seconds=job.plan.seconds if job.plan else None,
         )
 
     def _take_ended(self, stopping: bool = False) -> None:
-        """Record the jobs that have ended."""
         for job in self.jobs:
             if job.future is None or not job.future.done():
                 continue
@@ -261,13 +258,22 @@ class BatchRun:
             else:
                 self._end(job, status, error=error)
 
-    def _end(self, job: BatchJob, status: JobStatus, phase: str = "failed", **update: Any) -> None:
+    def _end(
+        self,
+        job: BatchJob,
+        status: JobStatus,
+        phase: str = "failed",
+        stored: bool = True,
+        **update: Any,
+    ) -> None:
+        """Record how a job ended; with more memory a plan may be another, which is not stored."""
         if update.get("error"):
             update["error"] = " ".join(update["error"].split())
         status = status.model_copy(update={"phase": phase, **update})
         job.status, job.phase, job.future = status, status.phase, None
-        self._state.tidy(job.name)
-        self._state.write(status)
+        if stored:
+            self._state.tidy(job.name)
+            self._state.write(status)
         words = f"{phase}: {status.error}" if status.error else phase
         if phase == "done":
             words = f"done, {clock(status.seconds or 0.0)}, {size(status.peak_bytes or 0)}"

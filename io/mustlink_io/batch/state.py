@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 import mustlink
 from mustlink.context.stage_cache import VERSION
-from mustlink.errors import InputError
 from mustlink_io.batch.arguments import Ready
 from mustlink_io.batch.children import LOG, RESULT, STOP
 from mustlink_io.batch.jobs_file import JobSpec
@@ -30,10 +29,7 @@ Stamp = tuple[int, int]  # bytes and time in ns of a file: equal ones are an equ
 
 
 class JobStatus(BaseModel):
-    """How the last attempt at a job went.
-
-    `inputs` is by role. `planned` marks a failure of the plan: the job was not begun.
-    """
+    """How the last attempt at a job went; `inputs` is by role."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -46,11 +42,9 @@ class JobStatus(BaseModel):
     inputs: dict[str, Stamp]
     attempts: int = 0
     started: str
-    started_ns: int
     seconds: float | None = None
     exit_code: int | None = None
     error: str | None = None
-    planned: bool = False
     plan_bytes: int | None = None
     plan_seconds: float | None = None
     memory: int | None = None
@@ -97,17 +91,14 @@ class State:
     def write(self, status: JobStatus) -> None:
         """Write a status; it is on disk when this returns. Raises InputError (a full disk)."""
         path = self.place(status.name) / STATUS
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{path.parent}: cannot be made: {error.strerror}") from error
+        writing.make_folder(path.parent)
         with writing.atomic(path) as temporary:
             temporary.write_text(status.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
-    def result(self, name: str, file: str = RESULT) -> dict[str, Any] | None:
+    def result(self, name: str) -> dict[str, Any] | None:
         """Result of a job as its child printed it, None if there is none or only a part."""
         try:
-            found = json.loads((self.place(name) / file).read_bytes())
+            found = json.loads((self.place(name) / RESULT).read_bytes())
         except (OSError, ValueError):
             return None
         return found if isinstance(found, dict) else None
@@ -138,9 +129,7 @@ class State:
         """Return the status of a job that still counts, or None, and why an earlier one does not.
 
         It counts if the job has the same options and inputs, and its output and result are there
-        as they were written. A failure of the plan never counts, as there may be more memory now.
-        A job that was running when the batch was killed is done if its child had ended, else
-        interrupted.
+        as they were written. A job that was running when the batch was killed is interrupted.
         """
         name = ready.spec.name
         status = self.read(name)
@@ -148,30 +137,11 @@ class State:
             broken = (self.place(name) / STATUS).exists()
             return None, f"its {STATUS} cannot be read" if broken else ""
         why = self._outdated(ready, status)
-        if why or status.planned:
-            return None, why
         if status.phase == "running":
-            status = self._ended_unseen(ready, status)
-        return status, ""
-
-    def _ended_unseen(self, ready: Ready, status: JobStatus) -> JobStatus:
-        """The status of a job that was running when the batch was killed."""
-        place = self.place(status.name)
-        results = {path: self.result(status.name, path.name) for path in place.glob(f"{RESULT}*")}
-        whole = [(path, found) for path, found in results.items() if found is not None]
-        output = stamps({"output": ready.output}).get("output")
-        if not whole or output is None or output[1] < status.started_ns:
-            return status.model_copy(update={"phase": "interrupted"})
-        path, found = whole[0]
-        os.replace(path, place / RESULT)
-        update = {name: found.get(name) for name in ("seconds", "peak_bytes")}
-        update |= {"phase": "done", "exit_code": 0, "output": output}
-        status = status.model_copy(update=update)
-        self.write(status)
-        return status
+            status = status.model_copy(update={"phase": "interrupted"})
+        return (None, why) if why else (status, "")
 
     def _outdated(self, ready: Ready, status: JobStatus) -> str:
-        """Why a status does not count, empty if it does."""
         if status.key != key(ready.spec):
             return "its options in the jobs file are others now"
         if status.version != version():

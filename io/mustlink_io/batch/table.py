@@ -1,15 +1,11 @@
-"""The summary of a batch: a row a job, as CSV, JSON or HDF5, and on stdout."""
+"""The summary of a batch: a row a job, as CSV or JSON, and on stdout."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import h5py
-import numpy as np
 
 from mustlink.errors import InputError
 from mustlink_io.batch.children import LOG
@@ -22,7 +18,7 @@ from mustlink_io.jobs.diagnostics import versions
 from mustlink_io.jobs.score import score
 from mustlink_io.terminal.console import clock, size, stdout_console, table
 
-ENDINGS = (".csv", ".json", ".h5", ".hdf5")
+ENDINGS = (".csv", ".json")
 _SHOWN = 60  # characters of an error on a terminal; the files have all
 
 
@@ -75,20 +71,6 @@ def _scores(job: BatchJob) -> tuple[dict[str, Any], str | None]:
     return {name: truth[name] for name in found}, None
 
 
-def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return every column once; those of some jobs alone stand among the parameters."""
-    found: list[str] = []
-    for one in rows:
-        at = 0
-        for name in one:
-            if name in found:
-                at = found.index(name) + 1
-            else:
-                found.insert(at, name)
-                at += 1
-    return found
-
-
 def check_summary(path: str | Path, others: Sequence[Path]) -> None:
     """Raise InputError unless a summary can be written; `others` are files it must not replace."""
     if Path(path).suffix.lower() not in ENDINGS:
@@ -97,36 +79,15 @@ def check_summary(path: str | Path, others: Sequence[Path]) -> None:
 
 
 def write(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the rows as the ending says, whole or not at all. Raises InputError.
-
-    In HDF5 every column is a dataset `/jobs/NAME` with a value a job: numbers as float64, NaN where
-    unknown; anything else as UTF-8 text, empty where unknown.
-    """
-    suffix, names = Path(path).suffix.lower(), columns(rows)
-    if suffix not in (".csv", ".json"):
-        with writing.create_h5(path) as file:
-            group = file.create_group("jobs")
-            group.attrs["columns"] = json.dumps(names)
-            for name in names:
-                _write_column(group, name, [one.get(name) for one in rows])
-        return
+    """Write the rows as the ending says, whole or not at all. Raises InputError."""
     with writing.atomic(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as f:
-        if suffix == ".json":
+        if Path(path).suffix.lower() == ".json":
             f.write(to_json({"jobs": rows, "versions": versions()}) + "\n")
         else:
-            writer = csv.DictWriter(f, names, restval="", lineterminator="\n")
+            names = dict.fromkeys(name for one in rows for name in one)
+            writer = csv.DictWriter(f, list(names), restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-
-
-def _write_column(group: h5py.Group, name: str, values: Sequence[Any]) -> None:
-    there = [value for value in values if value is not None]
-    if there and all(isinstance(v, int | float) and not isinstance(v, bool) for v in there):
-        numbers = [np.nan if value is None else value for value in values]
-        group.create_dataset(name, data=np.array(numbers, dtype=np.float64))
-    else:
-        words = ["" if value is None else str(value) for value in values]
-        group.create_dataset(name, data=words, dtype=h5py.string_dtype())
 
 
 def show(result: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`mustlink ask`, `answer` and `ui`: what a person is asked, says and sees."""
+"""`mustlink ask`, `answer` and `ui`: questions to a person, answers, and a page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
     if output is None:
         click.echo(text, nl=False)
         return
-    Path(output).write_text(text, encoding="utf-8")
+    with writing.atomic(output) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     n_questions = text.count("\n") - 1
     click.echo(f"{n_questions} question{'' if n_questions == 1 else 's'} in {output}")
 
@@ -117,7 +118,7 @@ def show(outcome: Mapping[str, Any]) -> None:
 @SEED
 @THREADS
 @QUIET
-def ui(data: str, port: int, no_open: bool, quiet: bool, **given: Any) -> None:
+def ui(data: str, port: int, no_open: bool, quiet: bool, **options: Any) -> None:
     """Open a page in the browser on which you answer and see what follows.
 
     \b
@@ -146,27 +147,27 @@ def ui(data: str, port: int, no_open: bool, quiet: bool, **given: Any) -> None:
 
     if not no_open:
         check_display()
-    how = {"random_state": given.pop("random_state") or 0, "n_jobs": given.pop("threads")}
-    strokes, output = given.pop("strokes"), given.pop("output")
+    how = {"random_state": options.pop("random_state") or 0, "n_jobs": options.pop("threads")}
+    strokes, output = options.pop("strokes"), options.pop("output")
     if opening.is_picture(data):
         refuse(
             {
-                "-k": given["n_clusters"] != "auto",
-                "--labels": given["labels"],
-                "--map": given["map_of"],
-                "--show": given["show"],
+                "-k": options["n_clusters"] != "auto",
+                "--labels": options["labels"],
+                "--map": options["map_of"],
+                "--show": options["show"],
             }
         )
         page = opening.page_of_picture(data, strokes, output, **how)
     else:
         refuse({"--strokes": strokes})
         with observing(quiet) as observer:
-            page = opening.page_of_file(data, output=output, observer=observer, **given, **how)
+            page = opening.page_of_file(data, output=output, observer=observer, **options, **how)
     page.serve(port, opened=not no_open, tell=click.echo)
 
 
-def refuse(given: Mapping[str, Any]) -> None:
+def refuse(options: Mapping[str, Any]) -> None:
     """Raise InputError for an option that says nothing of this kind of data."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise InputError(f"{name}: is not for this kind of data; see mustlink ui --help")

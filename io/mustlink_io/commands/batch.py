@@ -45,7 +45,7 @@ _WAIT = 5.0  # seconds for the children of a batch that was killed
 @click.option("--fresh", is_flag=True, help="Forget earlier runs and begin again.")
 @click.option("--dry-run", is_flag=True, help="Show the jobs and their plans; run nothing.")
 @click.option("--state", help="Folder for status and logs; default JOBS.state beside the file.")
-@click.option("--summary", help="Write a table at the end: .csv, .json or .h5.")
+@click.option("--summary", help="Write a table at the end: .csv or .json.")
 @QUIET
 @JSON
 @click.pass_context
@@ -56,7 +56,7 @@ def batch(
     quiet: bool,
     as_json: bool,
     state: str | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run the jobs of a TOML file, one after another or side by side.
 
@@ -91,9 +91,9 @@ def batch(
     from mustlink_io.hdf5.locks import locked
     from mustlink_io.terminal.console import emit
 
-    if given["resume"] and given["fresh"]:
+    if options["resume"] and options["fresh"]:
         raise InputError("--resume goes on, --fresh begins again; give one of them")
-    if given["retry_failed"] and not given["resume"]:
+    if options["retry_failed"] and not options["resume"]:
         raise InputError("--retry-failed: give --resume as well")
     where = Where(Path(jobs))
     group = context.find_root().command
@@ -102,32 +102,32 @@ def batch(
     check_keys(file, where, commands)
     specs = expand(file, where, lambda command, values, key: fits(commands, command, values, key))
     ready = [check(spec, where, commands) for spec in specs]
-    summary = given["summary"] or (file.batch.summary and where.path(file.batch.summary))
+    summary = options["summary"] or (file.batch.summary and where.path(file.batch.summary))
     if summary:
         files = [p for one in ready for p in (*one.inputs.values(), one.output)]
         check_summary(summary, [where.file, *files])
-    limits = _limits(given, file.batch)
+    limits = _limits(options, file.batch)
 
     def say(line: str) -> None:
         if not quiet:
             click.echo(f"  {line}", err=True)
 
-    if given["dry_run"]:
+    if options["dry_run"]:
         context.exit(_dry_run(ready, limits, as_json))
     folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
     # children that were killed with an earlier batch need a moment to end
     with (
-        _executor(given["scheduler"], limits) as (limits, executor),
+        _executor(options["scheduler"], limits) as (limits, executor),
         locked(folder.folder, "state of a batch", wait=_WAIT) as lock,
     ):
-        _check_used(folder, given["resume"], given["fresh"])
+        _check_used(folder, options["resume"], options["fresh"])
         running = BatchRun(ready, where, folder, limits, executor, say)
-        if given["resume"]:
-            running.look_back(given["retry_failed"])
+        if options["resume"]:
+            running.look_back(options["retry_failed"])
         before = sum(job.before for job in running.jobs)
         if before:
             say(f"note: {before} of {len(ready)} jobs have ended in an earlier run")
-        running.run(lock if given["scheduler"] is None else None, fresh=given["fresh"])
+        running.run(lock if options["scheduler"] is None else None, fresh=options["fresh"])
         rows = [row(job, folder) for job in running.jobs]
         if summary:
             write(summary, rows)
@@ -144,7 +144,7 @@ def batch(
     context.exit(0 if all(job.phase == "done" for job in running.jobs) else SOME_FAILED)
 
 
-def _limits(given: dict[str, Any], settings: Settings) -> Limits:
+def _limits(options: dict[str, Any], settings: Settings) -> Limits:
     """The command line, then the file, then one worker and what there is.
 
     A job that runs alone looks itself how much that is.
@@ -152,11 +152,11 @@ def _limits(given: dict[str, Any], settings: Settings) -> Limits:
     from mustlink.core.resources import AUTO, Allowed, automatic_memory, named_memory
     from mustlink_io.batch.run import Limits
 
-    memory = given["memory"] or settings.memory or AUTO
-    named, workers = named_memory(memory), given["workers"] or settings.workers or 1
+    memory = options["memory"] or settings.memory or AUTO
+    named, workers = named_memory(memory), options["workers"] or settings.workers or 1
     if named is not None:
         return Limits(named.limit, workers)
-    here = Allowed() if workers == 1 or given["scheduler"] else automatic_memory()
+    here = Allowed() if workers == 1 or options["scheduler"] else automatic_memory()
     return Limits(here.limit, workers, here=here)
 
 
@@ -179,7 +179,7 @@ def _executor(scheduler: str | None, limits: Limits) -> Iterator[tuple[Limits, E
 
 
 def _check_used(state: State, resume: bool, fresh: bool) -> None:
-    """Raise InputError if there is something to go on with and it was not said what to do."""
+    """Raise InputError if there is something to go on with and no option says what to do."""
     used = Counter("interrupted" if s.phase == "running" else s.phase for s in state.used())
     if fresh:
         state.forget()
@@ -192,7 +192,7 @@ def _check_used(state: State, resume: bool, fresh: bool) -> None:
 
 
 def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
-    """Show the jobs with their plans; a plan that cannot be made is told in its place.
+    """Show the jobs with their plans; why a plan cannot be made stands in its place.
 
     Returns 1 if there is one, else 0.
     """

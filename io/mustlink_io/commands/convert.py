@@ -64,10 +64,10 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     weights = params.pop("sample_weight")
     where = params.pop("workers"), params.pop("scheduler")
     steps = steps_of(params)
-    given = {name: value for name, value in params.items() if value is not None}
+    chosen = {name: value for name, value in params.items() if value is not None}
     files: Any = {"data": data, "output": output, "weights": weights, "began": program_began()}
     with observing(quiet) as observer, executor_of(*where) as executor:
-        job = GraphJob(**files, **limits, params=given, steps=steps, executor=executor)
+        job = GraphJob(**files, **limits, params=chosen, steps=steps, executor=executor)
         result = job.run(observer)
     emit(result, as_json, show_graph)
 
@@ -135,7 +135,7 @@ def convert(
     quiet: bool,
     as_json: bool,
     memory: int | str,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Convert points, a graph or a result IN to OUT.
 
@@ -161,10 +161,10 @@ def convert(
 
     if out is not None and output is not None:
         raise click.UsageError("OUT is given twice; leave out -o")
-    steps, output = steps_of(given), out or output
+    steps, output = steps_of(options), out or output
     if into is None:
         for name in ("in_place", "overwrite"):
-            if given[name]:
+            if options[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE")
         if output is None:
             raise click.UsageError("Missing argument 'OUT'.")
@@ -177,13 +177,13 @@ def convert(
         }
         for name in (name for name, value in unfit.items() if value is not None):
             raise click.UsageError(f"{name}: is not for --into; leave it out")
-        in_place = given.pop("in_place")
+        in_place = options.pop("in_place")
         target = output_of(into, output, in_place)
         if not in_place and os.path.exists(target) and os.path.samefile(target, into):
             raise click.UsageError(
                 f"{target}: is the file of --into itself; to change it: --in-place"
             )
-        result = job.convert_into(source, into, target, **given)
+        result = job.convert_into(source, into, target, **options)
     for warning in result["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     if not quiet:

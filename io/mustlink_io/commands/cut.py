@@ -60,8 +60,9 @@ def cut(
     with a pencil (hard edges), a colour for each part: some strokes on what you want, some on what
     is round it. Save that layer alone as PNG, in the size of the photograph.
 
-    Beside cut.png, whose values are the classes in the order told, come cut-outline.png, to look
-    at, and the cut-outs cut-0.png, cut-1.png, … with transparency. Where it is wrong, add a stroke.
+    Beside cut.png, whose values are the classes in the order of the table, come cut-outline.png,
+    to look at, and the cut-outs cut-0.png, cut-1.png, … with transparency. Where it is wrong, add a
+    stroke.
 
     Without strokes the photograph is cut along its edges into connected parts, -k of them or as
     many as it shows; cut.png has their numbers, and cut-outline.png lines round them.

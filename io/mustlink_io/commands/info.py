@@ -47,25 +47,25 @@ def info(file: str, as_json: bool) -> None:
     from mustlink_io.hdf5.locks import lock_file
     from mustlink_io.jobs.info import Contents, describe
 
-    kept = work_folder.listing(file)
+    work = work_folder.listing(file)
     begun = work_folder.folder_of(file).is_dir() or lock_file(file).exists()
     if Path(file).is_file() or not begun:
         found = describe(file)
-        emit(found.plain() | kept, as_json, lambda _: show_info(found, kept.get("work")))
+        emit(found.plain() | work, as_json, lambda _: show_info(found, work.get("work")))
         return
-    unfinished = _unfinished(file, kept)
-    known = Contents(file, 0, []).plain() | {"unfinished": unfinished} | kept
-    emit(known, as_json, lambda _: show_unfinished(unfinished, kept.get("work")))
+    unfinished = _unfinished(file, work)
+    known = Contents(file, 0, []).plain() | {"unfinished": unfinished} | work
+    emit(known, as_json, lambda _: show_unfinished(unfinished, work.get("work")))
 
 
-def _unfinished(file: str, kept: Mapping[str, Any]) -> str:
-    """What is told of an output of which there is only what its run left, or still holds."""
+def _unfinished(file: str, work: Mapping[str, Any]) -> str:
+    """What to say of an output of which there is only what its run left, or still holds."""
     from mustlink_io.hdf5.locks import is_locked
 
     if is_locked(file):
         return f"{file}: a run is writing it, it is not there yet"
-    if kept:
-        return f"{file}: unfinished; the same command again goes on from {kept['work']['folder']}"
+    if work:
+        return f"{file}: unfinished; the same command again goes on from {work['work']['folder']}"
     return f"{file}: unfinished, and nothing is kept of it; run the same command again"
 
 
@@ -100,7 +100,6 @@ def show_info(found: Contents, work: Mapping[str, Any] | None) -> None:
 
 
 def _show_columns(console: Console, columns: Sequence[Mapping[str, Any]]) -> None:
-    """Print the columns of a table; of very many those that are text or have gaps."""
     shown = columns
     if len(columns) > _MOST_COLUMNS:
         shown = [one for one in columns if one["type"] == "text" or one["missing"]][:_MOST_COLUMNS]
@@ -133,16 +132,16 @@ def _show_work(console: Console, work: Mapping[str, Any]) -> None:
 def _show_result(console: Console, result: Result) -> None:
     known = result.model_fields_set
     if "parameters" in known:
-        given = ", ".join(f"{k}={v}" for k, v in result.parameters.items() if v is not None)
+        parameters = ", ".join(f"{k}={v}" for k, v in result.parameters.items() if v is not None)
         made = ", ".join(f"{k} {v}" for k, v in result.versions.items())
         rows = [(f"input {one.role}", f"{one.name}  sha256 {one.sha256}") for one in result.inputs]
-        facts(console, [("parameters", given), ("versions", made), *rows])
+        facts(console, [("parameters", parameters), ("versions", made), *rows])
     if "report" in known:
-        kept = [
+        shares = [
             ("constraints kept", constraints_kept(result.report.satisfaction)),
             ("labels kept", labels_kept(result.report)),
         ]
-        facts(console, kept)
+        facts(console, shares)
         show_notes(console, result.report.notes, result.report.warnings)
     if "stages" in known:
         stage_table(console, result.stages)

@@ -28,12 +28,12 @@ from mustlink_io.terminal.console import (
 @click.option("--labels", help="Known labels, -1 unknown, as of the cluster command.")
 @click.option("--constraints", help="Pairs or a second graph, as of the cluster command.")
 @several(VIEW, AS, WEIGHTS, MEMORY, QUIET, JSON)
-def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
+def suggest(data: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 
     Nothing is clustered: a sample of the points, or the graph, is looked at, and how far labels or
     pairs agree with it. Labels are held out and answered by the method and by what knows no graph
-    (1-NN, seeded k-means, extra trees). What looks wrong is told in plain words.
+    (1-NN, seeded k-means, extra trees). What looks wrong is named in plain words.
 
     \b
       mustlink suggest points.h5                              how many clusters does it show?
@@ -48,7 +48,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
     from mustlink_io.terminal.progress import observing
 
     with observing(quiet) as observer:
-        result = suggest_for(data, observer, **given)
+        result = suggest_for(data, observer, **options)
     emit(result, as_json, show_suggestion)
 
 
@@ -85,7 +85,6 @@ def _data(seen: Mapping[str, Any]) -> str:
 
 
 def _looks(seen: Mapping[str, Any]) -> list[str]:
-    """What is remarkable about the data."""
     links, numbers = seen["links"], seen["coordinates"]
     found = []
     if numbers is not None:
@@ -142,8 +141,8 @@ def score(
     as_json: bool,
 ) -> None:
     """Compare the labels in OUT.h5 with the truth, constraints, or a graph; of several files, a row
-    each. Nodes without a cluster (-1) are one more cluster in the adjusted Rand index, also told
-    without them, and wrong in the accuracy.
+    each. Nodes without a cluster (-1) are one more cluster in the adjusted Rand index, also
+    given without them, and wrong in the accuracy.
 
     \b
       mustlink score out.h5 --truth data.h5:/labels
@@ -229,7 +228,6 @@ def _of_leiden(result: Mapping[str, Any]) -> str | None:
 
 
 def _worst(result: Mapping[str, Any]) -> str | None:
-    """The largest conductance of a cluster, and whose it is."""
     if result.get("worst_conductance") is None:
         return None
     return f"{result['worst_conductance']:.4f} (cluster {result['worst_cluster']})"

@@ -12,7 +12,7 @@ import click
 from mustlink.core.scikit_learn import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
-from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag
+from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag, opposite
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -93,15 +93,6 @@ def _kind_weights(
     return found
 
 
-def _weights_file(context: click.Context, parameter: click.Parameter, value: Any) -> str | None:
-    """The name of a file; raises InputError for a kernel, which the option was of before."""
-    if value is not None:
-        from mustlink_io.formats.priors import refuse_kernel
-
-        refuse_kernel(value)
-    return value
-
-
 def clusters(help: str, **how: Any) -> Decorator:
     """The option of the number of clusters, or auto."""
     how = {"metavar": "K|auto", "callback": _cluster_count, "help": help, **how}
@@ -135,14 +126,21 @@ SEED = click.option(
     "--seed", "random_state", type=click.IntRange(min=0), help="Same seed, same answer; default 0."
 )
 NEIGHBORS = click.option(
-    "--neighbors", "n_neighbors", type=int, help="Of a point; default 15; srcp, e2cp: 20."
+    "--neighbors",
+    "n_neighbors",
+    type=int,
+    help="Neighbours of a point; default 15; srcp, e2cp: 20.",
 )
-METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
+METRIC = click.option(
+    "--metric",
+    type=click.Choice(["euclidean", "cosine"]),
+    help="Distance of points; default euclidean.",
+)
 EDGE_WEIGHTS = click.option(
     "--edge-weights",
     "weights",
     type=click.Choice(["local", "gaussian", "connectivity"]),
-    help="Of graph edges; default local scaling.",
+    help="Weights of graph edges; default local scaling.",
 )
 MEMORY = click.option(
     "--memory",
@@ -195,7 +193,6 @@ VIEW = file_option(
 WEIGHTS = file_option(
     "--weights",
     "sample_weight",
-    callback=_weights_file,
     help="How often every row counts, a number >= 0 each: HDF5, .npy, .csv[:COLUMN] (the column "
     "may be one of DATA, which then is no coordinate).",
 )
@@ -283,7 +280,6 @@ _BY_HAND: dict[str, dict[str, Any]] = {
         "help": "Nodes without an edge: drop, the default, gives them label -1.",
     },
 }
-_OFF = {"balanced": "--unbalanced"}  # instead of --no-…
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
@@ -334,7 +330,7 @@ def _option_of(name: str, methods: Mapping[str, Method]) -> click.Option:
     keys_of = {text: ", ".join(keys) for text, keys in texts.items()}
     text = " ".join(f"{keys}: {text}." if text else f"{keys}." for text, keys in keys_of.items())
     if name == "class_mass" or "bool" in kinds:
-        spelt = f"{flag(name)}/{_OFF.get(name, flag(name).replace('--', '--no-', 1))}"
+        spelt = f"{flag(name)}/{opposite(flag(name))}"
         return click.Option([spelt, name], is_flag=True, default=None, help=text)
     number = float if "float" in kinds else int if "int" in kinds else None
     what = Value(number, "str" in kinds) if number else click.Choice([*words])
@@ -351,7 +347,7 @@ def _allowed(kind: Any, name: str) -> str:
 
 
 # A paragraph, sentence or item of a list that begins with names, maybe with a symbol or a bound.
-_POINT = re.compile(r"(?:(?<=[.;]) |\n\n|(?:^|\s)\* )(?=`)")
+_POINT = re.compile(r"(?:(?<=[.;])\s+|\n\n|(?:^|\s)\* )(?=`)")
 _HEAD = re.compile(
     r"((?:`\w+(?:=True)?`(?: \([^)]*\))?(?:, | and )?)+)"
     r"(?: \w(?= |:))?(?: in \([^)]*\)| >=? \d)?(?::| is)? "

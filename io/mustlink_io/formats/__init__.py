@@ -3,7 +3,6 @@
 from mustlink_io.formats.datasets import (
     InputData,
     Want,
-    declared_shape,
     default_part,
     load,
     sha256,
@@ -13,7 +12,6 @@ from mustlink_io.formats.labels import (
     LabelCountError,
     Labels,
     load_classes,
-    load_labels,
 )
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
 from mustlink_io.formats.points import TextColumnsError
@@ -33,12 +31,10 @@ __all__ = [
     "Place",
     "TextColumnsError",
     "Want",
-    "declared_shape",
     "default_part",
     "load",
     "load_beliefs",
     "load_classes",
-    "load_labels",
     "load_matrix",
     "load_pairs",
     "load_prior",

@@ -10,11 +10,8 @@ result (`sandbox`).
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
 import shutil
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +26,7 @@ from mustlink_io.formats.tables import NodeNames, names_or_none, to_integers
 from mustlink_io.formats.text import Words
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import examine
+from mustlink_io.system import needed
 
 ENDING = ".h5ad"
 PCA = "/obsm/X_pca"
@@ -87,7 +85,6 @@ def n_obs(file: h5py.File) -> int | None:
 
 
 def _index_name(file: h5py.File) -> str | None:
-    """Path of the names of observations."""
     obs = store.find(file, "/obs")
     if obs is None:
         return None
@@ -150,20 +147,6 @@ def is_column(file: h5py.File, name: str) -> bool:
     )
 
 
-def library(where: str) -> Any:
-    """The writer of elements, `anndata.io`; raises InputError where it is not installed."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            from anndata import io
-    except ImportError as error:
-        raise InputError(
-            f"{where}: AnnData is written by anndata; install it by: pip install "
-            "'mustlink[anndata]'"
-        ) from error
-    return io
-
-
 def column(file: h5py.File, name: str) -> NDArray[Any] | Words:
     """Read a column of obs: numbers (NaN where missing), text or Words; raises InputError.
 
@@ -207,9 +190,6 @@ def _values(file: h5py.File, name: str) -> NDArray[Any]:
     return np.asarray(data[()])
 
 
-_ROOM = 2**20  # bytes for attributes, names and what the library wastes
-
-
 @dataclass(frozen=True)
 class Target:
     """Where a result goes: the AnnData file to copy, the file to write, and the key in it."""
@@ -240,7 +220,6 @@ def check(target: Target) -> None:
 
 
 def _places(key: str) -> tuple[str, ...]:
-    """Everything that may be written under a key."""
     return (
         f"/obs/{key}",
         f"/obs/{key}_confidence",
@@ -259,12 +238,11 @@ def annotate(target: Target, content: Mapping[str, Any]) -> list[str]:
     """
     check(target)
     content, notes = _in_order(target, content)
-    library(target.output)  # before there is a child process
+    needed("anndata.io", target.output, "anndata")  # before there is a child process
     parts = _parts(content)
     size = sum(value.nbytes for value in content.values() if isinstance(value, np.ndarray))
     with writing.atomic(target.output) as temporary:
         shutil.copyfile(target.source, temporary)
-        _reserve(temporary, parts)
         examine(str(target.source), lambda: _add(temporary, target, parts), 4 * size + 10**8)
     return notes
 
@@ -343,59 +321,28 @@ def _storable(value: Any) -> Any:
     return np.array(value) if kinds in ({float}, {str}) else json.dumps(value, default=str)
 
 
-def _reserve(path: Path, parts: Mapping[str, Any]) -> None:
-    """Take the room on the disk that the parts need at most; raises OSError where there is none.
-
-    The library may crash when a disk fills up while it changes a file. What is too much goes when
-    it closes the file.
-    """
-    if not hasattr(os, "posix_fallocate"):
-        return
-    arrays = [part for value in parts.values() for part in _leaves(value)]
-    words = sum(len(word) + 64 for word in parts["obs/{}"][1])
-    room = _ROOM + words + sum(2 * part.nbytes for part in arrays)
-    with path.open("r+b") as file:
-        try:
-            os.posix_fallocate(file.fileno(), path.stat().st_size, room)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # of the file system
-                raise
-
-
-def _leaves(value: Any) -> list[NDArray[Any]]:
-    """The arrays of a part."""
-    several = value.values() if isinstance(value, dict) else value
-    inside = several if isinstance(value, dict | tuple) else (value,)
-    return [one for one in inside if isinstance(one, np.ndarray)]
-
-
 def _add(path: Path, target: Target, parts: Mapping[str, Any]) -> None:
     """Add the parts to the copy; every failure is an InputError, as a child process runs this."""
-    try:
-        with writing.Sink(path) as sink:
-            with contextlib.suppress(OSError), h5py.File(sink, "r+") as file:
-                _add_all(file, target.key, parts)
-            sink.check()
-        with h5py.File(path, "r") as file:  # what could not be written is not there
-            wanting = [name for name in parts if name.format(target.key) not in file]
+    failed = f"{target.output}: was not written"
+    with store.refusing(f"{failed}, {target.source} may be damaged"):
+        try:
+            with writing.Sink(path) as sink:
+                with contextlib.suppress(OSError), h5py.File(sink, "r+") as file:
+                    _add_all(file, target.key, parts)
+                sink.check()
+            with h5py.File(path, "r") as file:  # what could not be written is not there
+                wanting = [name for name in parts if name.format(target.key) not in file]
+        except OSError as error:
+            raise InputError(f"{failed}: {error.strerror or error}") from error
         if wanting:
-            raise InputError(f"{target.output}: was not written; {target.source} may be damaged")
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{target.output}: was not written: {error.strerror or error}") from error
-    except Exception as error:
-        words = " ".join(store.text(str(error)).split())[:200]
-        raise InputError(
-            f"{target.output}: was not written, {target.source} may be damaged ({words})"
-        ) from error
+            raise InputError(f"{failed}; {target.source} may be damaged")
 
 
 def _add_all(file: h5py.File, key: str, parts: Mapping[str, Any]) -> None:
     for path in _places(key):
         if path.strip("/") in file:
             del file[path]
-    write = library(file.filename).write_elem
+    write = needed("anndata.io", file.filename, "anndata").write_elem
     for pattern, value in parts.items():
         group_name, name = pattern.format(key).split("/")
         if group_name not in file:

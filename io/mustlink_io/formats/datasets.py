@@ -55,7 +55,7 @@ class InputData:
     prepared, `kept` are the rows left of `n_rows` where rows with missing values are left out;
     names are of all rows. The nodes of a graph may stand for several, `weights` (g,), and be
     several of the `rows` (n,), as `mustlink.graph.Graph` has them; `sides` are the rows and columns
-    of a matrix that are its nodes.
+    of a matrix that are its nodes; `was_double` tells that a binary file has points in float64.
     """
 
     kind: Kind
@@ -73,6 +73,7 @@ class InputData:
     weights: NDArray[np.float64] | None = None
     rows: NDArray[Any] | None = None
     sides: tuple[int, int] | None = None
+    was_double: bool = False
 
     @property
     def n_fitted(self) -> int:
@@ -362,6 +363,7 @@ def _decide(
         fitted=fitted,
         kept=kept,
         left_out=0 if kept is None else int(value.shape[0]) - kept.size,
+        was_double=value.dtype == np.float64 and place.suffix in (".npy", ".npz", *HDF5),
     )
 
 
@@ -369,46 +371,25 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
-        data = _of_h5(file, named, want, advance, spec)
+        if matrices.is_sparse_group(store.find(file, name)):
+            anndata.refuse_distances(file, name)
+            found = FileContent(matrices.read_sparse(file, name))
+            data = _decide(found, want, named, advance, spec)
+            if data.kind == "graph" and data.sides is None:
+                weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
+                data = replace(data, weights=weights, rows=rows)
+        else:
+            found = FileContent(store.dataset(file, name))
+
+            def reopen(raw: bool) -> points.PointRows:
+                return points.PointRows(place.path, name, raw=raw)
+
+            data = _decide(found, want, named, advance, spec, reopen)
         names = _names(file, place, name, data.n_rows) if data.sides is None else None
         notes = () if note is None else (note,)
-        image = _image(file, data, name)
+        of_picture = name.strip("/") == "graph" and data.kind == "graph"
+        image = store.image(file, int(data.value.shape[0])) if of_picture else None
         return replace(data, names=names, notes=(*notes, *data.notes), image=image)
-
-
-def _of_h5(
-    file: h5py.File,
-    named: Place,
-    want: Want | None,
-    advance: Advance,
-    spec: PointsSpec,
-) -> InputData:
-    name = str(named.part)
-    if matrices.is_sparse_group(store.find(file, name)):
-        anndata.refuse_distances(file, name)
-        found = FileContent(matrices.read_sparse(file, name))
-        data = _decide(found, want, named, advance, spec)
-        if data.kind == "points" or data.sides is not None:
-            return data
-        weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
-        return replace(data, weights=weights, rows=rows)
-    found = FileContent(store.dataset(file, name))
-    return _decide(
-        found, want, named, advance, spec, lambda raw: points.PointRows(named.path, name, raw=raw)
-    )
-
-
-def _image(file: h5py.File, data: InputData, part: str) -> NDArray[Any] | None:
-    """The picture that a graph is of, None if the file has none."""
-    if part.strip("/") != "graph" or data.kind != "graph" or store.find(file, "/image") is None:
-        return None
-    image: NDArray[Any] = store.read(file, "/image", {}, "/image")
-    if image.shape[0] * image.shape[1] != data.value.shape[0] or image.dtype != np.uint8:
-        raise InputError(
-            f"{file.filename}:/image: shape {image.shape} of type {image.dtype}; wanted are red, "
-            f"green and blue as uint8 of the {data.value.shape[0]} nodes"
-        )
-    return image
 
 
 def _names(file: h5py.File, place: Place, part: str, n_rows: int) -> NodeNames | None:
@@ -441,20 +422,6 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
         f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
         f"{place.path.name}:DATASET (it has {store.listed(file)})"
     )
-
-
-def declared_shape(text: str) -> tuple[int, ...] | None:
-    """Shape of the data without reading it where that is cheap (HDF5, .npy), else None."""
-    place = parse(text)
-    if place.suffix == ".npy":
-        return tuple(matrices.load_npy(place.path).shape)
-    if place.suffix not in HDF5:
-        return None
-    with store.open_h5(place.path) as file:
-        name, _ = default_part(file, place, None)
-        if matrices.is_sparse_group(store.find(file, name)):
-            return matrices.sparse_shape(file, name)
-        return tuple(store.dataset(file, name, values=False).shape)
 
 
 def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 2**20) -> str:

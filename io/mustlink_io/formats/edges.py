@@ -44,17 +44,19 @@ def of_numbers(
     """
     _check_edges(ends, weights, where, edge)
     made = _one_way if directed else affinity_of
-    lowest, highest = int(ends.min()), int(ends.max())
-    total = highest if lowest == 1 else highest + 1
-    known = _occurring(ends, highest)
-    sparse = 2 * known.size < total
-    if forced == "number" or (forced is None and lowest != 1 and not sparse):
+    highest = int(ends.max())
+    if highest > 8 * ends.size:
+        known = np.unique(ends)
+    else:
+        seen = np.zeros(highest + 1, dtype=bool)
+        seen[ends.ravel()] = True
+        known = np.flatnonzero(seen)
+    named, sparse = names_of(known, forced)
+    if named is None:
         matrices.check_not_empty(highest + 1, len(ends), where)  # of numbers that were forced
         return made(ends, weights, highest + 1), None, None
-    if sparse or forced == "name":
-        ends = np.searchsorted(known, ends)
-    else:
-        known, ends = np.arange(1, highest + 1), ends - 1
+    from_one = named[0] == 1 and named.size == highest
+    known, ends = named, ends - 1 if from_one else np.searchsorted(named, ends)
     texts = np.array([str(number) for number in known.tolist()], dtype=object)
     if forced == "name":
         note = f"numbers are names of the {len(known)} nodes with edges, as its header says"
@@ -72,13 +74,19 @@ def of_numbers(
     return made(ends, weights, len(known)), NodeNames(texts, where), note
 
 
-def _occurring(ends: Ends, highest: int) -> NDArray[np.int64]:
-    """The numbers that occur, rising."""
-    if highest > 8 * ends.size:
-        return np.unique(ends)
-    seen = np.zeros(highest + 1, dtype=bool)
-    seen[ends.ravel()] = True
-    return np.flatnonzero(seen)
+def names_of(
+    known: NDArray[np.int64], forced: Forced | None
+) -> tuple[NDArray[np.int64] | None, bool]:
+    """The numbers that are names of nodes, rising, None where numbers are rows from 0.
+
+    Also whether fewer than half of the numbers occur; `known` are those that do, rising.
+    """
+    lowest, highest = int(known[0]), int(known[-1])
+    sparse = 2 * known.size < (highest if lowest == 1 else highest + 1)
+    if forced == "number" or (forced is None and lowest != 1 and not sparse):
+        return None, sparse
+    by_name = sparse or forced == "name"
+    return (known if by_name else np.arange(1, highest + 1)), sparse
 
 
 def of_names(

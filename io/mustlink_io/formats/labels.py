@@ -43,11 +43,6 @@ class LabelCountError(InputError):
     """There are more or fewer labels than nodes."""
 
 
-def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
-    """Load labels (n,), -1 unknown, as `load_classes` does."""
-    return load_classes(text, n_nodes).codes
-
-
 def load_classes(
     text: str,
     n_nodes: int | None = None,
@@ -140,7 +135,6 @@ def _labels(values: Column, place: Place, n_nodes: int | None) -> Labels:
 
 
 def _categories(values: NDArray[np.object_], place: Place) -> Words:
-    """Words with their categories by the alphabet."""
     as_text = values.dtype.kind == "O"
     texts = values.tolist() if as_text else [store.decoded(value) for value in values]
     known = sorted(set(texts) - UNKNOWN)
@@ -167,7 +161,6 @@ def _check_count(shape: tuple[int, ...], n_nodes: int | None, place: Place) -> N
 
 
 def _refuse_text(values: Any, where: str) -> None:
-    """Raise InputError for labels, an array or HDF5 dataset, that are words."""
     if values.dtype.kind in "OSU":
         first = values[(0,) * values.ndim] if values.size else ""
         raise InputError(
@@ -308,7 +301,6 @@ def together(answer: str, path: Path, line: int) -> bool:
 
 
 def _decoded(path: Path) -> str:
-    """The text of a file in UTF-8, or in UTF-16 with its mark; raises InputError."""
     raw = path.read_bytes()
     coding = "utf-16" if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     try:

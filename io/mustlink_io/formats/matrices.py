@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import schema, size_checks, store
 from mustlink_io.hdf5.file_names import Place
+from mustlink_io.hdf5.graphs import PARTS, check_part
 from mustlink_io.hdf5.sandbox import examine
 
 _DEFLATE_MOST = 1032  # bytes that one byte of a deflate stream can stand for
@@ -58,7 +59,6 @@ def load_npy(path: Path) -> NDArray[Any]:
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type that the next array in a file declares."""
     version = npy.read_magic(file)
     if version[0] == 1:
         shape, _, dtype = npy.read_array_header_1_0(file, max_header_size=_HEADER)
@@ -172,31 +172,16 @@ def as_csr(
 ) -> sp.csr_matrix:
     """Build a CSR matrix from arrays that are not checked yet; raises InputError. O(nnz)."""
     for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
-        _check_part(name, array, where)
+        check_part(name, array, where)
     if data.dtype not in (np.float32, np.float64):
         with np.errstate(over="ignore", invalid="ignore"):  # the engine refuses Inf
             data = data.astype(np.float64)
-    try:
+    with store.refusing(f"{where}: is no matrix of shape {shape}"):
         found = sp.csr_matrix((data, indices, indptr), shape=shape)
         found.check_format(full_check=True)
-    except (ValueError, OverflowError, TypeError) as error:
-        words = " ".join(str(error).split())
-        raise InputError(f"{where}: is no matrix of shape {shape}: {words}") from None
     if found.nnz != len(data):
         raise InputError(f"{where}: indptr ends with {found.nnz}, but data has {len(data)} values")
     return found
-
-
-PARTS = {"data": "fiub", "indices": "iu", "indptr": "iu"}
-
-
-def _check_part(name: str, part: Any, where: str) -> None:
-    """Raise InputError unless an array or dataset has the form that CSR wants of it."""
-    if part.ndim != 1 or part.dtype.kind not in PARTS[name]:
-        raise InputError(
-            f"{where}: {name} has shape {part.shape} and type {part.dtype}; wanted is one "
-            "dimension of " + ("numbers" if name == "data" else "integers")
-        )
 
 
 def is_sparse_group(group: Any) -> bool:
@@ -240,10 +225,10 @@ def read_sparse(file: h5py.File, name: str) -> sp.csr_matrix:
     where = f"{file.filename}:{base}"
     parts = {part: store.dataset(file, f"{base}/{part}") for part in PARTS}
     for part, values in parts.items():
-        _check_part(part, values, where)
+        check_part(part, values, where)
     size = sum(p.size * p.dtype.itemsize for p in parts.values())
     size_checks.check_fits(2 * size if by_columns else size, where)
-    data, indices, indptr = (np.asarray(values[()]) for values in parts.values())
+    indptr, indices, data = (np.asarray(values[()]) for values in parts.values())
     if by_columns:
         return as_csr(data, indices, indptr, shape[::-1], where).T.tocsr()
     return as_csr(data, indices, indptr, shape, where)
@@ -338,12 +323,9 @@ def from_triplets(
     if i.dtype.kind not in "iu" or j.dtype.kind not in "iu" or w.dtype.kind not in "fiub":
         raise InputError(f"{where}: rows and columns must be integers, values numbers")
     check_not_empty(shape[0], w.size, where)
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return sp.csr_matrix((w.astype(np.float64), (i, j)), shape=shape)
-    except (ValueError, OverflowError, TypeError) as error:
-        words = " ".join(str(error).split())
-        raise InputError(f"{where}: is no matrix of shape {shape}: {words}") from None
+    refusing = store.refusing(f"{where}: is no matrix of shape {shape}")
+    with refusing, np.errstate(over="ignore", invalid="ignore"):
+        return sp.csr_matrix((w.astype(np.float64), (i, j)), shape=shape)
 
 
 def check_not_empty(n_rows: int, n_entries: int, where: str) -> None:
@@ -368,23 +350,12 @@ class MtxHeader(NamedTuple):
     symmetry: str
 
 
-@contextlib.contextmanager
-def _mtx_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # SciPy's reader in C++ raises whatever it likes
-        words = " ".join(store.text(str(error)).split())[:200]
-        raise InputError(f"{path}: not a Matrix Market file ({words})") from error
-
-
 def mtx_header(path: Path) -> MtxHeader:
     """The header of a Matrix Market file; raises InputError where its bytes cannot hold so much."""
     import scipy.io
 
     store.check_file(path)
-    with _mtx_errors(path):
+    with store.refusing(f"{path}: not a Matrix Market file"):
         head = MtxHeader(*scipy.io.mminfo(path))
     if head.form == "coordinate":  # a line of two numbers, "1 1", for an entry
         check_not_empty(head.rows, head.entries, str(path))
@@ -405,7 +376,7 @@ def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:
 
     if mtx_header(path).field == "complex":
         raise InputError(f"{path}: complex values; a graph has real weights")
-    with _mtx_errors(path):
+    with store.refusing(f"{path}: not a Matrix Market file"):
         most = _MTX_BYTES * path.stat().st_size
         examine(str(path), lambda: scipy.io.mmread(path), most)  # it crashes on some files
         found = scipy.io.mmread(path)

@@ -6,9 +6,7 @@ import contextlib
 import itertools
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,29 +18,19 @@ from mustlink_io.formats import edges
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.formats.text import TextFile, is_number
 from mustlink_io.hdf5 import size_checks, store, writing
+from mustlink_io.system import needed
 
 LARGEST = 1_000_000  # weight in a file that is written, where weights must be rounded
 _LINES = 2**15  # nodes written at once
 
 
-@dataclass(frozen=True)
-class _Header:
-    """Nodes, edges, numbers before the neighbors on a line, and whether edges have weights."""
-
-    n: int
-    m: int
-    before: int
-    weighted: bool
-    lines: int  # of the file until here
-
-
 def declared_size(path: Path) -> tuple[int, int]:
     """Nodes and edges that the header declares; raises InputError."""
-    header = _header(path)
-    return header.n, header.m
+    return _header(path)[:2]
 
 
-def _header(path: Path) -> _Header:
+def _header(path: Path) -> tuple[int, int, int, bool, int]:
+    """Nodes, edges, numbers before the neighbors of a node, whether edges have weights, lines."""
     store.check_readable(path)
     with path.open(encoding="latin-1") as file:
         lines = enumerate((line.split() for line in file), start=1)
@@ -68,58 +56,57 @@ def _header(path: Path) -> _Header:
             f"{path}: the header declares {n} nodes and {m} edges, which its {size} bytes cannot "
             "hold"
         )
-    return _Header(n, m, before, form[2] == "1", number)
+    return n, m, before, form[2] == "1", number
 
 
 def read_metis(path: Path) -> tuple[sp.csr_matrix, str | None]:
     """Read a METIS file as a symmetric affinity; sizes and weights of nodes are left out.
 
     Also returns a note on what was left out. Raises InputError for a header that lies, a neighbour
-    that is no node, weights that are not positive, and adjacency that is not symmetric. Time and
-    memory by blocks of the file.
+    that is no node, weights that are not positive, and adjacency that is not symmetric. Lines
+    are read by blocks.
     """
-    header = _header(path)
-    size_checks.check_fits(3 * path.stat().st_size, str(path))
-    degrees, indices, weights = [], [], []
-    whole, done = not header.weighted and not header.before, 0
-    for block in TextFile(path, header.lines, "", None).blocks("%"):
-        numbers, counts = _numbers(block, whole, path)
-        degree, cells = _cells(numbers, counts[: header.n - done], done, header, path)
-        degrees.append(degree)
-        neighbors = cells[:, 0]
-        wrong = (neighbors < 1) | (neighbors > header.n) | (neighbors != np.rint(neighbors))
-        if wrong.any():
-            raise InputError(
-                f"{path}: a neighbor {neighbors[wrong][0]:g}, but nodes are numbered from 1 to "
-                f"{header.n}"
-            )
-        indices.append((neighbors - 1).astype(np.int32 if header.n < 2**31 else np.int64))
-        if header.weighted:
-            weight = cells[:, 1]
-            wrong = ~((weight > 0) & (weight < np.inf))
-            if wrong.any():
-                raise InputError(
-                    f"{path}: an edge of weight {weight[wrong][0]:g}; weights are positive"
-                )
-            weights.append(weight.copy())
-        done += len(degree)
-    if done < header.n:
+    n, m, before, weighted, lines = _header(path)
+    size_checks.check_fits(4 * path.stat().st_size, str(path))
+    parts, ends = [], []
+    for block in TextFile(path, lines, "", None).blocks("%"):
+        there, each = _numbers(block, not weighted and not before, path)
+        parts.append(there)
+        ends.append(each)
+    numbers, counts = np.concatenate(parts or [[]]), np.concatenate(ends or [[]]).astype(np.int64)
+    if counts.size < n:
         raise InputError(
-            f"{path}: the header declares {header.n} nodes, but there are {done} lines of them"
+            f"{path}: the header declares {n} nodes, but there are {counts.size} lines of them"
         )
-    index = np.concatenate(indices)
-    if len(index) != 2 * header.m:
+    if counts[n:].any():
+        raise InputError(f"{path}: more lines of neighbors than the {n} nodes declared")
+    counts, width = counts[:n], 2 if weighted else 1
+    degrees, rest = np.divmod(counts - before, width)
+    wrong = np.flatnonzero((degrees < 0) | (rest != 0))
+    if wrong.size:
         raise InputError(
-            f"{path}: the header declares {header.m} edges, but the lines hold {len(index)} "
-            f"neighbors, those of {len(index) / 2:g} edges"
+            f"{path}: the line of node {wrong[0] + 1} has {counts[wrong[0]]} numbers, which does "
+            "not fit the form that the header declares"
         )
-    pointer = np.zeros(header.n + 1, dtype=index.dtype if len(index) < 2**31 else np.int64)
-    np.cumsum(np.concatenate(degrees), out=pointer[1:])
-    data = np.concatenate(weights) if weights else np.ones(len(index))
-    del indices, weights, degrees
-    found = _symmetric(sp.csr_matrix((data, index, pointer), shape=(header.n, header.n)), path)
-    note = f"{path}: sizes or weights of nodes are left out" if header.before else None
-    return found, note
+    if before:
+        first = np.cumsum(counts) - counts
+        numbers = np.delete(numbers, (first[:, None] + np.arange(before)).ravel())
+    neighbors, weights = numbers[::width], numbers[1::2] if weighted else np.ones(len(numbers))
+    odd = neighbors[(neighbors < 1) | (neighbors > n) | (neighbors != np.rint(neighbors))]
+    if odd.size:
+        raise InputError(f"{path}: a neighbor {odd[0]:g}, but nodes are numbered from 1 to {n}")
+    if not (weights > 0).all() or not (weights < np.inf).all():
+        bad = weights[~((weights > 0) & (weights < np.inf))][0]
+        raise InputError(f"{path}: an edge of weight {bad:g}; weights are positive")
+    if len(neighbors) != 2 * m:
+        raise InputError(
+            f"{path}: the header declares {m} edges, but the lines hold {len(neighbors)} "
+            f"neighbors, those of {len(neighbors) / 2:g} edges"
+        )
+    index = (neighbors - 1).astype(np.int32 if max(n, 2 * m) < 2**31 else np.int64)
+    pointer = np.concatenate([[0], np.cumsum(degrees)]).astype(index.dtype)
+    found = _symmetric(sp.csr_matrix((weights.astype(float), index, pointer), shape=(n, n)), path)
+    return found, f"{path}: sizes or weights of nodes are left out" if before else None
 
 
 def _numbers(block: bytes, whole: bool, path: Path) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -147,33 +134,6 @@ def _numbers(block: bytes, whole: bool, path: Path) -> tuple[NDArray[Any], NDArr
         )
     ends = np.searchsorted(starts, np.flatnonzero(chars == ord("\n")))
     return values, np.diff(ends, prepend=0)
-
-
-def _cells(
-    numbers: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    done: int,
-    header: _Header,
-    path: Path,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Neighbors of every node in a block, and these, (m, 1) or (m, 2) with their weights.
-
-    `counts` are the numbers on the line of every node, `done` the nodes before the block.
-    """
-    if int(counts.sum()) < len(numbers):
-        raise InputError(f"{path}: more lines of neighbors than the {header.n} nodes declared")
-    cells = counts - header.before
-    width = 2 if header.weighted else 1
-    wrong = np.flatnonzero((cells < 0) | (cells % width != 0))
-    if wrong.size:
-        raise InputError(
-            f"{path}: the line of node {done + wrong[0] + 1} has {counts[wrong[0]]} numbers, which "
-            "does not fit the form that the header declares"
-        )
-    if header.before:
-        first = np.cumsum(counts) - counts
-        numbers = np.delete(numbers, (first[:, None] + np.arange(header.before)).ravel())
-    return cells // width, numbers.reshape(-1, width)
 
 
 def _symmetric(matrix: sp.csr_matrix, path: Path) -> sp.csr_matrix:
@@ -240,25 +200,11 @@ def write_metis(path: str, affinity: sp.csr_matrix) -> list[str]:
 MOST = 1_000_000  # edges; networkx takes about 2.5 kB and 30 microseconds for each
 
 
-def _networkx(path: str | Path) -> ModuleType:
-    try:
-        import networkx
-    except ImportError as error:
-        raise InputError(
-            f"{path}: GraphML goes through networkx: pip install 'mustlink[networks]'"
-        ) from error
-    return networkx
-
-
 def _read(path: Path) -> Any:
-    """The graph as networkx has it; raises InputError."""
-    networkx = _networkx(path)
+    networkx = needed("networkx", path, "networks")
     store.check_file(path)
-    try:
+    with store.refusing(f"{path}: not a GraphML file"):
         return networkx.read_graphml(path)
-    except Exception as error:  # whatever the parser and networkx raise at a damaged file
-        words = " ".join(store.text(str(error)).split())[:200] or type(error).__name__
-        raise InputError(f"{path}: not a GraphML file ({words})") from error
 
 
 def read_graphml(path: Path, *, directed: bool = False) -> edges.NamedGraph:
@@ -295,7 +241,7 @@ def read_graphml(path: Path, *, directed: bool = False) -> edges.NamedGraph:
 
 def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:
     """Write every edge with its weight; nodes are named, or numbered from 0."""
-    networkx = _networkx(path)
+    networkx = needed("networkx", path, "networks")
     if affinity.nnz > 2 * MOST:
         raise InputError(
             f"{path}: {affinity.nnz // 2:,} edges; GraphML is written up to {MOST:,}, take .metis, "
@@ -317,14 +263,10 @@ def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
 
 
 def _write(path: str, graph: Any) -> None:
-    """Write a graph of networkx whole or not at all; raises InputError."""
-    networkx = _networkx(path)
-    with writing.atomic(path) as temporary:
-        try:
-            networkx.write_graphml(graph, temporary)
-        except (ValueError, TypeError, networkx.NetworkXException) as error:  # of text in it
-            words = " ".join(store.text(str(error)).split())[:200]
-            raise InputError(f"{path}: cannot be written as GraphML ({words})") from error
+    networkx = needed("networkx", path, "networks")
+    refusing = store.refusing(f"{path}: cannot be written as GraphML")
+    with writing.atomic(path) as temporary, refusing:
+        networkx.write_graphml(graph, temporary)
 
 
 def annotate_graphml(
@@ -342,7 +284,7 @@ def annotate_graphml(
     Raises InputError.
     """
     graph = _read(source)
-    networkx = _networkx(source)
+    networkx = needed("networkx", source, "networks")
     nodes = list(graph)
     taken = {name for _, about in graph.nodes(data=True) for name in about} & set(columns)
     if taken and not overwrite:

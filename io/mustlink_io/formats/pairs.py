@@ -147,7 +147,6 @@ def load_matrix(
 
 
 def _edges(place: Place) -> edges.NamedGraph | None:
-    """The graph in GraphML, an edge list or a table of edges; None of anything else."""
     if place.suffix == ".graphml":
         return networks.read_graphml(place.path)
     if place.suffix in EDGES and not _has_pairs(place):

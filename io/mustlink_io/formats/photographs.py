@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats.matrices import load_npy
 from mustlink_io.hdf5.writing import atomic
+from mustlink_io.system import needed
 
 _T = TypeVar("_T")
 
@@ -25,12 +26,7 @@ def opened(
 
     Raises InputError that begins with `where`, and names the file.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise InputError(
-            f"{where}: pillow is missing; install it with: pip install 'mustlink[plot]'"
-        ) from error
+    Image = needed("PIL.Image", where, "plot")
     named = where if where == str(path) else f"{where}: {path}"
     try:
         with warnings.catch_warnings():
@@ -99,20 +95,6 @@ def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArr
     return labels, colours
 
 
-def load_grey(path: str | Path, where: str) -> NDArray[Any] | None:
-    """Numbers (h, w) of what has one a pixel, grey or the index of a colour, and no transparency.
-
-    None for any other picture. Raises InputError that begins with `where`.
-    """
-
-    def numbers(found: Any) -> NDArray[Any] | None:
-        if found.mode not in _GREY or "transparency" in found.info:
-            return None
-        return np.asarray(found)
-
-    return _turned(path, where, numbers)
-
-
 def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
     """Write grey (h, w), (h, w, 3) or, with alpha, (h, w, 4) as PNG, whole or not at all."""
     from PIL import Image
@@ -166,9 +148,14 @@ def load_label_picture(path: Path) -> tuple[NDArray[np.int64], tuple[str, ...] |
     where = str(path)
     if path.suffix.lower() in _BLURRED:
         raise InputError(f"{where}: JPEG changes colours, which are the classes; save it as PNG")
-    values = load_grey(path, where)
+
+    def numbers(found: Any) -> NDArray[np.int64] | None:
+        plain = found.mode in _GREY and "transparency" not in found.info
+        return np.asarray(found).astype(np.int64) if plain else None
+
+    values = _turned(path, where, numbers)
     if values is not None:
-        return values.astype(np.int64), None
+        return values, None
     codes, colours = load_strokes(path, where)
     return codes, tuple("#" + bytes(colour).hex() for colour in colours)
 

@@ -368,7 +368,6 @@ def numbers_of(cells: NDArray[Any], as_codes: bool = False) -> NDArray[np.float6
 
 
 def _refuse_slip(table: tables.Table, at: int, title: str | int, where: str) -> None:
-    """Raise InputError that names the first word of a column of numbers, some with commas."""
     filled = [(row, str(word)) for row, word in enumerate(table.text(at)) if word not in _MISSING]
     wrong = [(row, word) for row, word in filled if not is_number(word)]
     commas = sum(bool(_COMMA.fullmatch(word)) for _, word in wrong)

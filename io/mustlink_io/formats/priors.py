@@ -12,24 +12,13 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, matrices, tables
 from mustlink_io.formats.points import WEIGHT, is_own
-from mustlink_io.formats.tables import NodeNames, names_or_none, node_column, node_rows, rows_of
+from mustlink_io.formats.tables import NodeNames, names_in_file, node_column, node_rows, rows_of
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
 BELIEF = ("belief", "beliefs")
-KERNELS = ("local", "gaussian", "connectivity")  # values of an option that had this name before
 
 Floats = NDArray[np.float64]
-
-
-def refuse_kernel(text: str) -> None:
-    """Raise InputError for the name of a kernel of graph edges."""
-    name = parse(text).path.name
-    if name in KERNELS and not parse(text).path.exists():
-        raise InputError(
-            f"--weights {name}: is a kernel of the graph's edges, --edge-weights {name}; --weights "
-            "is a file with one weight a row"
-        )
 
 
 def load_weights(text: str, n_rows: int, names: NodeNames | None = None, data: str = "") -> Floats:
@@ -37,7 +26,6 @@ def load_weights(text: str, n_rows: int, names: NodeNames | None = None, data: s
     .npy, .npz, or a table: one number a line, FILE.csv:COLUMN, or a column `node` and one of
     weights. A column of the table `data` itself is read row by row. Raises InputError.
     """
-    refuse_kernel(text)
     return _numbers(text, n_rows, names, data, WEIGHT)
 
 
@@ -82,7 +70,6 @@ def _numbers(
 def _column(
     place: Place, n_rows: int, names: NodeNames | None, usual: Sequence[str], *, own: bool
 ) -> NDArray[Any]:
-    """The column of numbers, in the order of the nodes where another column names these."""
     table = tables.read_table(place.path)
     node = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
     at = tables.value_column(table, place.part, usual, node)
@@ -183,8 +170,8 @@ def _from_h5(file: h5py.File, place: Place, names: NodeNames | None) -> Named:
     if place.suffix == anndata.ENDING:
         anndata.check_rows(file, name, values.shape[0] if values.ndim else 0)
         nodes = anndata.node_names(file) if anndata.is_per_node(name) else None
-    elif store.find(file, "/names") is not None:
-        nodes = names_or_none(store.texts(file, "/names"), str(place.path))
+    else:
+        nodes = names_in_file(file)
     columns: Sequence[str] = ()
     if name.strip("/") == "label_distributions":  # of an earlier result
         if store.find(file, "/class_names") is not None:
@@ -218,7 +205,6 @@ def _from_table(
 
 
 def _order(columns: Sequence[str], classes: Sequence[str], place: Place) -> list[int]:
-    """The column of every class; raises InputError."""
     strange = next((name for name in columns if name not in classes), None)
     absent = next((name for name in classes if name not in columns), None)
     if strange is None and absent is None and len(set(columns)) == len(columns):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata
-from mustlink_io.formats.tables import NodeNames, names_or_none
+from mustlink_io.formats.tables import NodeNames, names_in_file
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 from mustlink_io.hdf5.result import Network
@@ -179,9 +179,7 @@ def node_names(text: str) -> NodeNames | None:
     with store.open_h5(place.path) as file:
         if place.suffix == anndata.ENDING:
             return anndata.node_names(file)
-        if store.find(file, "/names") is None:
-            return None
-        return names_or_none(store.texts(file, "/names"), str(place.path))
+        return names_in_file(file)
 
 
 def names_in(file: h5py.File, name: str, numbers: str = "") -> dict[int, str]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +18,7 @@ from mustlink.errors import InputError
 from mustlink_io.formats.text import CellError, Column, Kind, TextFile, Words, is_number, open_text
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import examine
+from mustlink_io.system import needed
 
 NODE = ("node", "name", "index", "", "__index_level_0__")  # headers of a column that names nodes
 LABEL = ("label", "labels", "class", "cluster")
@@ -236,6 +238,13 @@ class NodeNames:
         return self.rows(list(other.texts))
 
 
+def names_in_file(file: h5py.File) -> NodeNames | None:
+    """Names of the nodes in `/names` of an HDF5 file, None for none, or 0, 1, 2 …; InputError."""
+    if store.find(file, "/names") is None:
+        return None
+    return names_or_none(store.texts(file, "/names"), str(file.filename))
+
+
 def names_or_none(texts: NDArray[np.object_], where: str) -> NodeNames | None:
     """Names, unless they are 0, 1, 2 …: the rows themselves."""
     if all(text == str(row) for row, text in enumerate(texts)):
@@ -308,18 +317,13 @@ def _numbers(cells: NDArray[np.object_], where: str) -> NDArray[np.int64]:
         raise InputError(f"{where}: a node number is too large") from error
 
 
+_DAMAGED = "not a Parquet file, or damaged"
 _SPARE = 2**31  # bytes that pyarrow may reserve beside the values
 
 
 def _pyarrow(path: str | Path) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet  # loaded before a child process is started
-    except ImportError as error:
-        raise InputError(
-            f"{path}: Parquet goes through pyarrow; install it by: pip install 'mustlink[frames]'"
-        ) from error
-    return pyarrow
+    needed("pyarrow.parquet", path, "frames")  # loaded before a child process is started
+    return needed("pyarrow", path, "frames")
 
 
 def _read_parquet(path: Path) -> Table:
@@ -329,16 +333,12 @@ def _read_parquet(path: Path) -> Table:
     """
     pyarrow = _pyarrow(path)
     store.check_file(path)
-    try:
+    with store.refusing(f"{path}: {_DAMAGED}"):
         about = pyarrow.parquet.read_metadata(path)
         size = max(0, int(about.num_rows)) * max(1, int(about.num_columns)) * 8
         size_checks.check_fits(size, str(path))
         examine(str(path), lambda: _of_parquet(pyarrow, path), size + _SPARE)
         return _of_parquet(pyarrow, path)
-    except InputError:
-        raise
-    except Exception as error:  # pyarrow's, which are of many kinds
-        raise _damaged(path, error) from error
 
 
 def column_names(path: Path) -> list[str]:
@@ -347,15 +347,8 @@ def column_names(path: Path) -> list[str]:
         return open_text(path).cells
     pyarrow = _pyarrow(path)
     store.check_file(path)
-    try:
+    with store.refusing(f"{path}: {_DAMAGED}"):
         return [str(name) for name in pyarrow.parquet.read_schema(path).names]
-    except Exception as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> InputError:
-    words = " ".join(store.text(str(error)).split())[:200]
-    return InputError(f"{path}: not a Parquet file, or damaged ({words})")
 
 
 def _of_parquet(pyarrow: Any, path: Path) -> Table:

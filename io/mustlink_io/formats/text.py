@@ -208,7 +208,6 @@ class TextFile:
         return found
 
     def _split(self, lines: Sequence[str], mark: str | None) -> list[list[str]]:
-        """The cells of every line that is not blank; raises InputError."""
         if mark is None:
             return [cells for cells in map(str.split, lines) if cells]
         try:
@@ -232,7 +231,6 @@ def open_text(path: Path) -> TextFile:
 
 
 def _first_line(path: Path, start: int = 0) -> tuple[int, str] | None:
-    """Number and text of the first line from `start` on that is neither blank nor a comment."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file):
@@ -250,7 +248,6 @@ class _WrongCellError(Exception):
 
 
 def _converted(cells: Sequence[str], kind: Kind) -> Column:
-    """Cells as a column; raises _WrongCellError."""
     if kind is str:
         code = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
         return Words(np.fromiter(map(code.__getitem__, cells), np.int64, len(cells)), tuple(code))
@@ -286,22 +283,26 @@ def _whole(cell: str) -> int:
 
 
 def _by_numpy(block: bytes, mark: str | None, kinds: Sequence[Kind]) -> list[Column]:
-    """Columns of numbers of a block; raises _RefusedError."""
     if str in kinds:
         raise _RefusedError
-    dtype = np.dtype([(str(at), "i8" if kind is int else "f8") for at, kind in enumerate(kinds)])
+    types = ["i8" if kind is int else "f8" for kind in kinds]
+    alike = len(set(types)) == 1  # which is faster by a tenth than columns of their own types
+    dtype = np.dtype(types[0] if alike else [(str(at), one) for at, one in enumerate(types)])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of whole numbers with a point, of a block of blanks
-            lines = io.StringIO(block.decode())
-            table = np.loadtxt(lines, dtype, delimiter=mark, comments=None, ndmin=1)
+            how: Any = {"delimiter": mark, "comments": None, "ndmin": 2 if alike else 1}
+            table = np.loadtxt(io.BytesIO(block), dtype, **how)
     except (ValueError, Warning):
         raise _RefusedError from None
-    return [table[name].copy() for name in table.dtype.names or ()]
+    if not alike:
+        return [table[name].copy() for name in table.dtype.names or ()]
+    if table.shape[1] != len(kinds):
+        raise _RefusedError
+    return list(np.ascontiguousarray(table.T))
 
 
 def _by_arrow(reader: Any, block: bytes, mark: str | None, kinds: Sequence[Kind]) -> list[Column]:
-    """Columns of a block; raises _RefusedError."""
     import pyarrow
 
     types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.large_string()}

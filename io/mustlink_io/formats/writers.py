@@ -13,10 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, edges, matrices, networks, tables
+from mustlink_io.formats import edges, matrices, networks, tables
 from mustlink_io.formats.points import row_blocks
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.system import needed
 
 Notes = list[str]
 Ints = NDArray[np.int64]
@@ -102,8 +103,7 @@ def _beside(names: NodeNames | None, labels: Ints | None) -> dict[str, Any]:
 
 
 def _write_h5ad(path: str, n: int, names: NodeNames | None, **parts: Any) -> None:
-    """Write parts of AnnData, and names of nodes, which by default are their numbers."""
-    library = anndata.library(path)
+    library = needed("anndata.io", path, "anndata")
     import pandas as pd
     from anndata import AnnData
 
@@ -151,7 +151,6 @@ def table_file(path: str, form: str, columns: Mapping[str, NDArray[Any]]) -> Non
 
 @contextlib.contextmanager
 def _opened(path: str, mode: str, **how: Any) -> Iterator[Any]:
-    """A file that appears when it is complete."""
     with writing.atomic(path) as temporary, temporary.open(mode, **how) as file:
         yield file
 

@@ -47,17 +47,22 @@ def stored_graph(
     return replace(graph, copies=copies, rows=rows)
 
 
+PARTS = {"indptr": "iu", "indices": "iu", "data": "fiub"}  # kinds of numbers
+
+
+def check_part(name: str, part: Any, where: str) -> None:
+    """Raise InputError unless an array or dataset has the form that CSR wants of it."""
+    if part.ndim != 1 or part.dtype.kind not in PARTS[name]:
+        raise InputError(
+            f"{where}: {name} has shape {part.shape} and type {part.dtype}; wanted is one "
+            "dimension of " + ("numbers" if name == "data" else "integers")
+        )
+
+
 def _csr(path: Path, file: h5py.File, base: str, values: bool = True) -> list[h5py.Dataset]:
-    """The datasets `indptr`, `indices` and `data` of a group, checked by their headers."""
-    found = []
-    for name, kinds in (("indptr", "iu"), ("indices", "iu"), ("data", "fiub")):
-        part = store.dataset(file, f"{base}/{name}", values=values)
-        if part.ndim != 1 or part.dtype.kind not in kinds:
-            raise InputError(
-                f"{path}:{part.name}: has shape {part.shape} and type {part.dtype}; wanted is "
-                f"one dimension of {'numbers' if 'f' in kinds else 'integers'}"
-            )
-        found.append(part)
+    found = [store.dataset(file, f"{base}/{name}", values=values) for name in PARTS]
+    for name, part in zip(PARTS, found, strict=True):
+        check_part(name, part, f"{path}:{base}")
     return found
 
 
@@ -98,7 +103,6 @@ def _parts(numbers: FileNumbers | None) -> Iterator[NDArray[Any]]:
 
 
 def _numbers(path: Path, file: h5py.File, data: h5py.Dataset, folder: Any) -> FileNumbers:
-    """Where the numbers of a dataset are."""
     where = f"{path}:{data.name}"
     starts, piece = _places(file, data)
     if starts is not None:
@@ -109,11 +113,8 @@ def _numbers(path: Path, file: h5py.File, data: h5py.Dataset, folder: Any) -> Fi
     step = -(-_NUMBERS // chunk) * chunk
     native = data.dtype.newbyteorder("=")
     for first in range(0, data.size, step):
-        try:
+        with store.refusing(f"{where}: cannot be read"):
             values = np.asarray(data[first : first + step], dtype=native)
-        except OSError as error:
-            words = " ".join(str(error).split())[:200]
-            raise InputError(f"{where}: cannot be read ({words})") from None
         copied.write(first * native.itemsize, values)
     return FileNumbers.in_one(copied, where, native, data.size)
 
@@ -206,12 +207,9 @@ class RowSlices:
 
     def read(self, first: int, end: int) -> sp.csr_matrix:
         """Rows `first` to `end` of W, (end − first, n); raises InputError for what is no row."""
-        try:
-            with h5py.File(self.path) as file:
-                return self._rows(file[self.name], first, end)
-        except (OSError, RuntimeError, KeyError) as error:
-            words = " ".join(str(error).split())[:200]
-            raise InputError(f"{self._where}: rows {first} to {end - 1}: {words}") from None
+        rows = f"{self._where}: rows {first} to {end - 1} cannot be read"
+        with store.refusing(rows), h5py.File(self.path) as file:
+            return self._rows(file[self.name], first, end)
 
     def _rows(self, group: h5py.Group, first: int, end: int) -> sp.csr_matrix:
         ends = np.asarray(group["indptr"][first : end + 1], dtype=np.int64)

@@ -73,7 +73,6 @@ def _write_array(parent: h5py.Group, name: str, value: Any, place: str | None) -
 
 
 def _write_matrix(group: h5py.Group, value: Any) -> bool:
-    """Write a block on disk or a sparse matrix; whether it was one."""
     if isinstance(value, DiskBlock):
         _put(group, _KIND, "rows")
         rows = group.create_dataset("rows", value.shape, value.dtype)
@@ -210,7 +209,6 @@ def _places(names: Iterable[Any]) -> list[str]:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether it is an instance of a dataclass or a named tuple."""
     named = isinstance(value, tuple) and hasattr(value, "_fields")
     return named or (dataclasses.is_dataclass(value) and not isinstance(value, type))
 
@@ -265,13 +263,8 @@ def read(file: h5py.File, records: Mapping[str, type]) -> Any:
     """The tree in an open file, None if there is none; raises InputError."""
     if store.below(file, f"/{PLACE}") is None:
         return None
-    try:
+    with store.refusing(f"{file.filename}:/{PLACE}: damaged; save it anew"):
         return read_tree(file, PLACE, records, checked=True)
-    except InputError:
-        raise
-    except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        words = " ".join(str(error).split())[:100]
-        raise InputError(f"{file.filename}:/{PLACE}: damaged ({words}); save it anew") from error
 
 
 def n_bytes(group: h5py.Group) -> int:

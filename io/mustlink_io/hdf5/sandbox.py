@@ -102,7 +102,6 @@ class Forerunner:
             self._bury()
 
     def _bury(self) -> int:
-        """Status that the child ended with."""
         child, self._child = self._child, 0
         self._pipe.close()
         return os.waitpid(child, 0)[1]

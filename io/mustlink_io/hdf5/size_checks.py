@@ -136,7 +136,6 @@ def check_chunks(data: h5py.Dataset, where: str) -> None:
 
 
 def _chunks(data: h5py.Dataset) -> list[Any]:
-    """Place, size and filter mask of every chunk."""
     found: list[Any] = []
     if hasattr(data.id, "chunk_iter"):  # from HDF5 1.12.3 on
         data.id.chunk_iter(found.append)

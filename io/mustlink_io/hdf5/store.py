@@ -55,7 +55,10 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
             _check_version(file)
             yield file
     except (OSError, RuntimeError, LookupError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InputError) or not _from_h5py(error):
+        # h5py has no exception of its own for damaged files
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        of_h5py = isinstance(error, OSError | RuntimeError) or "h5py" in frame.f_code.co_filename
+        if isinstance(error, InputError) or not of_h5py:
             raise
         words = " ".join(str(error).split())[:200]
         if "lock file" in words or "already open for write" in words:
@@ -66,12 +69,6 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         raise InputError(f"{path}: not an HDF5 file, truncated or damaged ({words})") from error
 
 
-def _from_h5py(error: Exception) -> bool:
-    """Whether h5py raised this, which has no exception of its own for damaged files."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return isinstance(error, OSError | RuntimeError) or "h5py" in frames[-1].f_code.co_filename
-
-
 def _check_version(file: h5py.File) -> None:
     written = np.asarray(file.attrs.get("mustlink-format", 0))
     if written.size != 1 or written.dtype.kind not in "iu" or int(written.flat[0]) > schema.FORMAT:
@@ -79,6 +76,18 @@ def _check_version(file: h5py.File) -> None:
             f"{file.filename}: format {text(written)[:40]} is newer than this program's "
             f"({schema.FORMAT}); update mustlink"
         )
+
+
+@contextlib.contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Whatever a library raises at a bad file becomes one InputError, that says `what` it is."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # libraries raise whatever they like at damaged files
+        words = " ".join(text(str(error)).split())[:200] or type(error).__name__
+        raise InputError(f"{what} ({words})") from error
 
 
 def check_readable(path: Path) -> None:
@@ -111,17 +120,13 @@ def _looked_at(path: Path) -> _File:
 def look(item: Any) -> None:
     """Read of a dataset or group what will be read of it, values apart."""
     if isinstance(item, h5py.Group):
-        _look_at_attributes(item)
+        for name in item.attrs:
+            with contextlib.suppress(OSError, RuntimeError, LookupError, TypeError, ValueError):
+                _ = item.attrs[name]
         list(item)
     elif isinstance(item, h5py.Dataset) and item.dtype.kind in "OSU" and item.shape is not None:
         size_checks.check_fits(math.prod(item.shape) * item.dtype.itemsize, str(item.name))
         _ = item[()] if item.size <= MAX_WORDS else item[(0,) * item.ndim]
-
-
-def _look_at_attributes(item: h5py.Group) -> None:
-    for name in item.attrs:
-        with contextlib.suppress(OSError, RuntimeError, LookupError, TypeError, ValueError):
-            _ = item.attrs[name]
 
 
 def try_first(file: h5py.File, name: str, step: Callable[..., object], *arguments: Any) -> None:
@@ -303,6 +308,19 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
     if schema.ITEMS[item].is_text and data.size > MAX_WORDS:
         raise InputError(f"{where}: {data.size} texts, where a few are wanted")
     return np.asarray(data[()])
+
+
+def image(file: h5py.File, n_nodes: int) -> NDArray[Any] | None:
+    """The picture (h, w, 3) whose pixels are the nodes, None for none; raises InputError."""
+    if find(file, "/image") is None:
+        return None
+    found = read(file, "/image", {}, "/image")
+    if found.shape[0] * found.shape[1] != n_nodes or found.dtype != np.uint8:
+        raise InputError(
+            f"{file.filename}:/image: shape {found.shape} of type {found.dtype}; wanted are red, "
+            f"green and blue as uint8 of the {n_nodes} nodes"
+        )
+    return found
 
 
 def texts(file: h5py.File, name: str) -> NDArray[np.object_]:

@@ -135,10 +135,7 @@ class WorkFolder:
     ) -> DiskGraph:
         """Write a graph, which is then read from its file; raises InputError."""
         path = self._path(stage, key)
-        try:
-            self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.folder}: cannot be made ({error.strerror})") from None
+        writing.make_folder(self.folder)
         info = json.loads(to_json(info))
 
         def attributes() -> dict[str, Any]:
@@ -208,7 +205,6 @@ def listing(output: str) -> dict[str, Any]:
 
 
 def _latest(found: list[StageFile]) -> str | None:
-    """The data of the newest result that can be read."""
     return next((one.source for one in reversed(found) if one.version >= 0), None)
 
 

@@ -92,6 +92,14 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     return target
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, unless it is there; raises InputError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made a folder ({error.strerror})") from error
+
+
 @contextlib.contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
     """Yield a temporary file in the folder of `path`; on success it becomes `path`.

@@ -13,13 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
-from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import Input
 from mustlink_io.hdf5.store import FileNames, stored_names
-from mustlink_io.jobs.answers import confidence_findings
+from mustlink_io.jobs.diagnostics import confidence_findings
 
 
 def with_names(outcome: dict[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
@@ -36,16 +35,16 @@ def with_names(outcome: dict[str, Any], names: Mapping[int, str]) -> dict[str, A
 
 
 def of_clusters(
-    found: NDArray[Any], given: NDArray[Any], names: Mapping[int, str], n_clusters: int
+    found: NDArray[Any], known_labels: NDArray[Any], names: Mapping[int, str], n_clusters: int
 ) -> list[str]:
     """The class that most labelled nodes of every cluster have, empty where none has a label.
 
-    Clusters `found` (n,) and labels `given` (n,), -1 for none.
+    Clusters `found` (n,) and labels `known_labels` (n,), -1 for none.
     """
-    known = (given >= 0) & (found >= 0)
-    size = int(given.max(initial=-1)) + 2
+    known = (known_labels >= 0) & (found >= 0)
+    size = int(known_labels.max(initial=-1)) + 2
     n_clusters = max(n_clusters, int(found.max(initial=-1)) + 1)  # numbers may have gaps
-    votes = np.bincount(found[known] * size + given[known], minlength=n_clusters * size)
+    votes = np.bincount(found[known] * size + known_labels[known], minlength=n_clusters * size)
     votes = votes.reshape(n_clusters, size)
     most = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
     return [names.get(number, "") for number in most.tolist()]
@@ -64,11 +63,11 @@ def of_kept(labels: formats.Labels | None, kept: Rows | None) -> formats.Labels 
     return replace(labels, codes=labels.codes[kept])
 
 
-def note_lost(recorder: Recorder, what: str, given: int, left: int) -> None:
+def note_lost(recorder: Recorder, what: str, total: int, left: int) -> None:
     """Say how many labels or pairs are of rows that were left out."""
-    if left < given:
+    if left < total:
         recorder.note(
-            f"drop_missing: {given - left:,} of {given:,} {what} are of rows that are left out and "
+            f"drop_missing: {total - left:,} of {total:,} {what} are of rows that are left out and "
             "not used; --impute keeps them"
         )
 
@@ -202,8 +201,10 @@ class Carried:
             spreads = hasattr(estimator, "label_distributions_")
             own = shares.max(axis=1) if spreads and shares is not None else estimator.confidence_
             found |= {"/confidence": own} | ({} if shares is None else {"/membership": shares})
-            given = content.get("/constraints/labels")
-            findings |= confidence_findings(own, content["/labels"], given, estimator.calibration_)
+            known_labels = content.get("/constraints/labels")
+            findings |= confidence_findings(
+                own, content["/labels"], known_labels, estimator.calibration_
+            )
         return found, findings
 
     @property
@@ -212,7 +213,7 @@ class Carried:
         return {} if self.steps is None else {_PREPARATION: self.steps}
 
     def _sure(self, estimator: Any) -> frozenset[str]:
-        """What was asked for of how sure answers are; propagators tell their lead in any case."""
+        """What is requested of how sure answers are; propagators have their lead in any case."""
         spreads = hasattr(estimator, "label_distributions_")
         return self.wanted & frozenset(_SURE[1:] if spreads else _SURE)
 
@@ -223,7 +224,7 @@ class Carried:
         return dict(zip(np.asarray(content["/classes"]).tolist(), own, strict=True))
 
     def _called(self, estimator: Any, content: Entries) -> Entries:
-        """Names of clusters or classes; those that the estimator was given come first."""
+        """Names of clusters or classes; those of the estimator come first."""
         own, found = "/class_names" in content, Entries()
         if not self.classes and not self.clusters:
             return found
@@ -232,16 +233,16 @@ class Carried:
             names = [self.classes.get(one, str(one)) for one in numbers]
             return found if own else {"/class_names": names}
         labels = content["/labels"]
-        given = content.get("/constraints/labels", np.full_like(labels, -1))
+        known_labels = content.get("/constraints/labels", np.full_like(labels, -1))
         classes: dict[int, str] = {}
         if self.classes:
-            classes = {at: str(at) for at in np.unique(given[given >= 0]).tolist()}
+            classes = {at: str(at) for at in np.unique(known_labels[known_labels >= 0]).tolist()}
             classes |= self.classes
             names = [classes.get(at, "") for at in range(max(classes) + 1)]
             found["/constraints/class_names"] = names
         if not own:
             most = max(estimator.report_.n_clusters, max(self.clusters, default=-1) + 1)
-            names = of_clusters(labels, given, classes, most)
+            names = of_clusters(labels, known_labels, classes, most)
             names = [one or self.clusters.get(at, "") for at, one in enumerate(names)]
             found["/class_names"] = names
         return found
@@ -249,11 +250,9 @@ class Carried:
 
 def _entries(file: h5py.File) -> Entries:
     found: Entries = {}
-    if store.find(file, "/image") is not None:
-        found["/image"] = store.read(file, "/image", {}, "/image")
-        pixels, rows = found["/image"].shape[:2], store.dataset(file, "/labels").shape
-        if found["/image"].dtype != np.uint8 or rows != (int(np.prod(pixels)),):
-            raise InputError(f"{file.filename}:/image: is not of the nodes; damaged")
+    image = store.image(file, store.dataset(file, "/labels").size)
+    if image is not None:
+        found["/image"] = image
     if _PREPARATION in file.attrs:
         found[f"/@{_PREPARATION}"] = store.decoded(file.attrs[_PREPARATION])
     return found

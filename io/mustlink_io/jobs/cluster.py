@@ -28,7 +28,7 @@ _SOFT = 40  # bytes a node and column: the shares, a copy, and what CSR has of t
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterJob(Job):
-    """What `mustlink cluster` was asked to do; `soft_labels` is a file of shares of the classes.
+    """A request to `mustlink cluster`; `soft_labels` is a file of shares of the classes.
 
     `belief` is a number or a file of how much each row of that is believed.
     """
@@ -55,8 +55,8 @@ class ClusterJob(Job):
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
-        given = {"soft labels": self.soft_labels, "belief": believed}
-        return {"constraints": self.constraints, **given}
+        files = {"constraints": self.constraints, "soft labels": self.soft_labels}
+        return {**files, "belief": believed}
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
@@ -73,8 +73,8 @@ class ClusterJob(Job):
             raise InputError(
                 f"-m {self.method}: takes --labels only; leave out --constraints, or choose -m csp"
             )
-        given = self.labels or self.constraints or self.soft_labels
-        if self.beliefs and ("constraints" not in takes or not given):
+        known = self.labels or self.constraints or self.soft_labels
+        if self.beliefs and ("constraints" not in takes or not known):
             raise InputError(
                 "--beliefs: weighs kinds of constraints; give --labels or --constraints to a "
                 "method that takes both, such as -m csp"
@@ -172,14 +172,14 @@ class ClusterJob(Job):
         """The estimator with its parameters, K among them."""
         return super().estimator(side, n_clusters=self.n_clusters, **more)
 
-    def fit(self, estimator: Any, data: Any, side: Any, **given: Any) -> None:
+    def fit(self, estimator: Any, data: Any, side: Any, **more: Any) -> None:
         """Fit to points or a graph."""
         if self._labels_only:
-            estimator.fit(data, side, **given)
+            estimator.fit(data, side, **more)
         else:
-            estimator.fit(data, constraints=side, **given)
+            estimator.fit(data, constraints=side, **more)
         if self.confidence or self.membership:
-            estimator.calibrate(given.get("observer"))
+            estimator.calibrate(more.get("observer"))
 
     @property
     def extras(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata, matrices, networks, results, writers
-from mustlink_io.formats.edges import EdgeLines, lines_of
+from mustlink_io.formats.edges import EdgeLines, lines_of, names_of
 from mustlink_io.formats.photographs import save_label_picture
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store, writing
@@ -41,7 +41,8 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
     _check(memory, found.n or 0)  # before a long file is read
     counts = _counted(found, memory)
     _check(memory, max(counts.size, found.n or 0))
-    known, notes = _names(found, counts, place)
+    notes: list[str] = []
+    known = None if found.shift is not None else names_of(np.flatnonzero(counts), found.forced)[0]
     if known is None:
         first = found.shift or 0
         number = np.arange(-first, counts.size - first, dtype=np.int32)
@@ -52,6 +53,7 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
         number = np.full(counts.size, -1, dtype=np.int32)
         number[known] = np.arange(known.size, dtype=np.int32)
         counts = counts[known]
+        notes.append(f"{place}: numbers are names of its {known.size} nodes; they are in /names")
     buckets = RowBuckets(counts, Path(output).resolve().parent)
     for ends, weights in found.checked_blocks():
         i, j = number[ends[:, 0]], number[ends[:, 1]]
@@ -66,7 +68,6 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
 
 
 def _check(memory: int, nodes: int) -> None:
-    """Raise InputError where blocks of lines and edges of so many nodes do not fit."""
     from mustlink.graph.row_buckets import MEMORY
 
     least = PROGRAM + MEMORY + _LINES + _NODE * nodes
@@ -102,40 +103,10 @@ def _counted(found: EdgeLines, memory: int) -> NDArray[np.int64]:
     return counts
 
 
-def _names(
-    found: EdgeLines, counts: NDArray[np.int64], place: formats.Place
-) -> tuple[NDArray[np.int64] | None, list[str]]:
-    """Numbers of the nodes where these are names, as `edges.of_numbers` decides; and a note."""
-    if found.shift is not None:
-        return None, []
-    lowest, highest = int(np.flatnonzero(counts)[0]), counts.size - 1
-    total = highest if lowest == 1 else highest + 1
-    sparse = 2 * int(np.count_nonzero(counts)) < total
-    if not sparse and found.forced != "name" and lowest != 1:
-        return None, []
-    by_name = sparse or found.forced == "name"
-    known = np.flatnonzero(counts) if by_name else np.arange(1, highest + 1)
-    return known, [f"{place}: numbers are names of its {known.size} nodes; they are in /names"]
-
-
 TABLES = ("csv", "parquet")
 PICTURES = ("png", "tif")
 _ANSWERS = ("embedding", "membership", "label_distributions", "confidence")  # a row a node
 Written = tuple[str, list[int], list[str]]  # what it is, its shape, notes
-
-
-def is_labels(place: formats.Place) -> bool:
-    """Whether a place is the labels of a file, or a column of obs in AnnData."""
-    part = (place.part or "").strip("/")
-    return place.suffix in formats.HDF5 and (
-        part in ("labels", "y") or (place.suffix == anndata.ENDING and part.startswith("obs/"))
-    )
-
-
-def is_answer(place: formats.Place) -> bool:
-    """Whether a place is an answer in a result beside the labels."""
-    named = (place.part or "").strip("/") in _ANSWERS
-    return named and results.is_result(formats.Place(place.path))
 
 
 def write_labels(
@@ -261,7 +232,12 @@ def convert(
     """
     place = formats.parse(source)
     store.check_readable(place.path)
-    form = form or _form(output)
+    ending = Path(output).suffix.lower()
+    if form is None and ending not in FORMS:
+        raise InputError(
+            f"{output}: unknown ending {ending!r}; writable are {', '.join(FORMS)}, or give --to"
+        )
+    form = form or FORMS[ending]
     target = writing.check_output(output, [place.path])
     with locked(output):
         remove_leftovers(target)
@@ -281,7 +257,10 @@ def convert(
             n, entries, notes = convert_rows(place, output, limit)
             notes.append(f"{output}: {entries:,} weights, two an edge, in single precision")
             return _outcome(str(place), output, "graph", form, [n, n], notes)
-        if results.is_result(place) or is_labels(place):
+        part = (place.part or "").strip("/")
+        is_column = place.suffix == anndata.ENDING and part.startswith("obs/")
+        is_labels = place.suffix in formats.HDF5 and (part in ("labels", "y") or is_column)
+        if results.is_result(place) or is_labels:
             if not steps.is_nothing:
                 raise InputError(f"{place}: holds labels, which have no columns to prepare")
             written = write_labels(place, output, form)
@@ -290,7 +269,7 @@ def convert(
             note = f"{place}: is written, the result in it; for other parts name them"
             classes = results.classes_in_anndata(formats.Place(place.path))
             written = write_labels(place, output, form, [note], classes)
-        elif steps.is_nothing and is_answer(place):
+        elif steps.is_nothing and part in _ANSWERS and results.is_result(formats.Place(place.path)):
             written = write_answer(place, output, form)
         if written is None:
             return _data(source, output, form, steps)
@@ -312,15 +291,6 @@ def _short(place: formats.Place, form: str) -> int | None:
     needed = PROGRAM + _READ * place.path.stat().st_size
     least = PROGRAM + _LINES
     return allowed_memory(AUTO, lambda _: needed, lambda _: least).limit
-
-
-def _form(output: str) -> str:
-    ending = Path(output).suffix.lower()
-    if ending not in FORMS:
-        raise InputError(
-            f"{output}: unknown ending {ending!r}; writable are {', '.join(FORMS)}, or give --to"
-        )
-    return FORMS[ending]
 
 
 def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, Any]:
@@ -354,7 +324,7 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
     elif labels is not None:
         notes.append(f"{output}: has no place for the labels in {data.place.path}; .h5 has")
     notes += write(output, form, data.value, names, **more)
-    if data.kind == "points" and _is_double(data.place):
+    if data.was_double:
         notes.append(f"{output}: float64 became float32, about 7 digits of every value")
     shape = list(data.value.shape)
     return _outcome(str(data.place), output, data.kind, form, shape, notes, warnings)
@@ -375,22 +345,6 @@ def _known_labels(data: formats.InputData) -> NDArray[np.int64] | None:
                 if found is None and getattr(item, "shape", None) == (n,):
                     found = name
     return None if found is None else formats.load_classes(f"{path}:{found}", n).codes
-
-
-def _is_double(place: formats.Place) -> bool:
-    """Whether the file declares points in double precision."""
-    if place.suffix == ".npy":
-        return matrices.load_npy(place.path).dtype == np.float64
-    if place.suffix == ".npz":
-        with matrices.open_npz(place.path) as archive:
-            usual = [place.part] if place.part else ["points", "X", *archive]
-            name = next((name for name in usual if name in archive), None)
-            return name is not None and archive.declares(name)[1] == np.float64
-    if place.suffix in formats.HDF5 and place.part:
-        with store.open_h5(place.path) as file:
-            item = store.find(file, place.part)
-            return getattr(item, "dtype", None) == np.float64
-    return False
 
 
 def convert_into(
@@ -417,22 +371,20 @@ def convert_into(
         if data.suffix == anndata.ENDING:
             notes = anndata.annotate(anndata.Target(data.path, output, key, overwrite), content)
         else:
-            columns = _attributes(content, str(place), key)
+            columns = results.columns(content, str(place))
+            main = "cluster" if "cluster" in columns else "class"
+            attributes = {
+                key if name == main else f"{key}_{name}": columns[name]
+                for name in ("cluster", "class", "confidence")
+                if name in columns
+            }
             names = results.node_names(source)
             notes = networks.annotate_graphml(
-                data.path, output, columns, names, overwrite=overwrite
+                data.path, output, attributes, names, overwrite=overwrite
             )
     shape = [len(content["/labels"])]
     form = FORMS[data.suffix]
     return {**_outcome(source, output, "labels", form, shape, notes), "into": into, "key": key}
-
-
-def _attributes(content: dict[str, Any], where: str, key: str) -> dict[str, Any]:
-    """What nodes of a graph are given: KEY is the cluster or class, KEY_class, KEY_confidence."""
-    columns = results.columns(content, where)
-    main = "cluster" if "cluster" in columns else "class"
-    kept = {name: columns[name] for name in ("cluster", "class", "confidence") if name in columns}
-    return {key if name == main else f"{key}_{name}": kept[name] for name in kept}
 
 
 def _outcome(

@@ -90,7 +90,8 @@ def _alone(
     if n_clusters != "auto" and int(n_clusters) > _MOST:
         raise InputError(f"n_clusters: {n_clusters} parts, but grey has {_MOST}; ask for fewer")
     outline = _beside(path, "outline")
-    _check((path, outline), picture)
+    for target in (path, outline):
+        check_output(target, (picture,))
     image = load_image(picture, picture)
     est = ml.RegionCut(n_clusters, **how).fit(image, observer=observer)
     labels, k = est.labels_, est.n_clusters_
@@ -109,7 +110,6 @@ def _alone(
 
 
 def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> dict[str, Any]:
-    """A photograph becomes labels of pixels, and cut-outs."""
     pixels = load_cut_out(picture, picture)
     image, own = pixels[..., :3], pixels[..., 3]
     painted, colours = load_strokes(strokes, "strokes")
@@ -118,7 +118,8 @@ def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> di
         raise InputError(f"strokes: {sizes[0]} pixels, but {picture} has {sizes[1]}; {PAINTED_ON}")
     outline = _beside(path, "outline")
     parts = [_beside(path, str(code)) for code in range(len(colours))]
-    _check((path, outline, *parts), picture, strokes)
+    for target in (path, outline, *parts):
+        check_output(target, (picture, strokes))
     est.fit(image, painted, **how)
     found, shares, ground = est.labels_, est.label_distributions_, int(est.ground_)
     save_image(found.astype(np.uint8), path)
@@ -131,7 +132,6 @@ def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> di
 
 
 def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[str, Any]:
-    """Grey slices and painted ones become labels of voxels."""
     volume, painted = load_stack(stack, stack), load_stack_strokes(strokes, "strokes")
     if painted.shape != volume.shape:
         raise InputError(
@@ -139,7 +139,8 @@ def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[s
             "the stack itself, and leave the others 0"
         )
     shown = _beside(path, "slices")
-    _check((path, shown), stack, strokes)
+    for target in (path, shown):
+        check_output(target, (stack, strokes))
     est.fit(volume, painted, **how)
     codes = np.searchsorted(est.classes_, est.labels_)
     colours = np.rint(255 * of_labels(np.arange(len(est.classes_)))).astype(np.uint8)
@@ -154,7 +155,6 @@ def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[s
 def _classes(
     est: Any, painted: NDArray[Any], colours: NDArray[np.uint8], parts: Sequence[Path | None]
 ) -> list[dict[str, Any]]:
-    """A row a class of a cut along strokes."""
     return [
         {
             "value": value,
@@ -183,11 +183,6 @@ def _result(est: Any, output: Path, outline: Path, **more: Any) -> dict[str, Any
 
 def _beside(path: Path, what: str) -> Path:
     return path.with_name(f"{path.stem}-{what}.png")
-
-
-def _check(targets: Sequence[Path], *inputs: str) -> None:
-    for target in targets:
-        check_output(target, inputs)
 
 
 def _hex(colour: NDArray[np.uint8]) -> str:

@@ -1,4 +1,4 @@
-"""What a run records: its stages and versions, how its graph, clusters and constraints look."""
+"""What a run records: its answers as entries of a file, stages, and how all of it looks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
+from mustlink.graph import DiskGraph, Graph
+from mustlink.propagation.held_out import AnswerCalibration
+from mustlink.selection.calibration import Calibration
 from mustlink_io.hdf5.result import ResultStage
 from mustlink_io.hdf5.writing import to_json
+from mustlink_io.jobs.methods import opposite
 
 _LIBRARIES = ("numpy", "scipy", "h5py", "numba", "pyamg", "pynndescent", "scikit-learn")
 
@@ -36,13 +41,13 @@ def now() -> str:
 def command_line(command: str, data: str | None, options: Mapping[str, Any]) -> str:
     """Return the words to type for a run; `options` maps flags to values, None is left out.
 
-    True is the flag alone, False its opposite `--no-…`, a list its parts with commas, a mapping its
+    True is the flag alone, False its opposite, a list its parts with commas, a mapping its
     items, a tuple the flag with each of its parts.
     """
     words = ["mustlink", command, *([] if data is None else [data])]
     for name, value in options.items():
         if isinstance(value, bool):
-            words.append(name if value else name.replace("--", "--no-", 1))
+            words.append(name if value else opposite(name))
         elif isinstance(value, tuple):
             words += [word for part in value for word in (name, str(part))]
         elif isinstance(value, Mapping):
@@ -179,33 +184,33 @@ def constraints(labels: Labels, known: Any) -> dict[str, Any]:
             for pair, value in zip(pairs.tolist(), belief.tolist(), strict=True)
         ]
     if known.labels is not None:
-        found |= given_labels(labels, known.labels)
+        found |= label_findings(labels, known.labels)
     return found
 
 
-def given_labels(labels: Labels, given: Labels) -> dict[str, Any]:
-    """How many labels were given, and which nodes are not in the cluster of most of their class."""
+def label_findings(labels: Labels, known: Labels) -> dict[str, Any]:
+    """How many labels are known, and which nodes are not in the cluster of most of their class."""
     from mustlink.discretize.satisfaction import stray_labels
 
-    nodes, home = stray_labels(labels, given)
+    nodes, home = stray_labels(labels, known)
     rows = zip(nodes[:WORST].tolist(), home[:WORST].tolist(), strict=True)
     return {
-        "n_labels": int(np.count_nonzero(given >= 0)),
+        "n_labels": int(np.count_nonzero(known >= 0)),
         "n_strays": int(nodes.size),
         "strays": [
-            {"node": n, "class": int(given[n]), "cluster": int(labels[n]), "home": at}
+            {"node": n, "class": int(known[n]), "cluster": int(labels[n]), "home": at}
             for n, at in rows
         ],
     }
 
 
-def overruled(labels: Labels, given: Labels) -> dict[str, Any]:
-    """Of classes, where a label means the answer: the given labels that were answered otherwise."""
-    nodes = np.flatnonzero((given >= 0) & (labels != given))
+def overruled(labels: Labels, known: Labels) -> dict[str, Any]:
+    """Of classes, where a label means the answer: the known labels that were answered otherwise."""
+    nodes = np.flatnonzero((known >= 0) & (labels != known))
     return {
         "n_overruled": int(nodes.size),
         "overruled": [
-            {"node": n, "class": int(given[n]), "answer": int(labels[n])}
+            {"node": n, "class": int(known[n]), "answer": int(labels[n])}
             for n in nodes[:WORST].tolist()
         ],
     }
@@ -225,3 +230,112 @@ def spectrum(graph: Any) -> dict[str, Any] | None:
     zeros = max(graph.n_components - int(np.count_nonzero(graph.degrees == 0)), 1)
     values = np.concatenate([np.zeros(min(zeros, _MOST_VALUES)), found])[:_MOST_VALUES]
     return {"values": np.maximum(values, 0.0).tolist(), "components": zeros}
+
+
+_MOST_PAIRS = 2_000_000  # constraints that a result keeps a copy of
+_APART = ("row_labels", "column_labels", "sending_labels", "receiving_labels")
+
+
+def content_of(estimator: Any, side: Constraints | Labels | None) -> dict[str, Any]:
+    """Answers, and the labels (n,), -1 unknown, or constraints that they were fitted to.
+
+    More than two million pairs are left out: the file that they came from is named in the result.
+    """
+    found: dict[str, Any] = {}
+    if hasattr(estimator, "labels_"):
+        found["/labels"] = np.asarray(estimator.labels_)
+    if hasattr(estimator, "label_distributions_"):
+        found["/label_distributions"] = estimator.label_distributions_
+        found["/confidence"] = np.asarray(estimator.confidence_)
+        found["/classes"] = np.asarray(estimator.classes_)
+    else:
+        found["/embedding"] = estimator.embedding_
+        found["/eigenvalues"] = np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
+    tree = getattr(estimator, "_hierarchy", None)
+    if tree is not None and tree.labels is estimator.labels_ and len(tree.linkage):
+        found["/hierarchy/linkage"] = tree.linkage
+        found["/hierarchy/clusters"] = tree.groups
+        found["/hierarchy/leaves"] = tree.leaves
+    labels = side.labels if isinstance(side, Constraints) else side
+    if labels is not None:
+        found["/constraints/labels"] = labels
+    if isinstance(side, Constraints) and 0 < side.belief.size <= _MOST_PAIRS:
+        found |= {"/constraints/pairs": side.pairs, "/constraints/belief": side.belief}
+    for name in _APART:
+        if hasattr(estimator, f"{name}_"):
+            found[f"/{name}"] = np.asarray(getattr(estimator, f"{name}_"))
+    return found
+
+
+def findings_of(estimator: Any, side: Constraints | Labels | None) -> dict[str, Any]:
+    """Sizes, and how graph, clusters and what was known look; nothing of an embedding alone."""
+    if not hasattr(estimator, "labels_"):
+        return {}
+    labels, graph = np.asarray(estimator.labels_), getattr(estimator, "graph_", None)
+    found: dict[str, Any] = {"finished": now(), "constraints": None}
+    spreads = hasattr(estimator, "label_distributions_")
+    if spreads:
+        classes, known = np.asarray(estimator.classes_), np.asarray(side)
+        place = np.searchsorted(classes, labels[labels >= 0])
+        found["sizes"] = np.bincount(place, minlength=classes.size).tolist()
+        sure = np.asarray(estimator.confidence_)
+        found["mean_confidence"] = mean_confidence(sure, labels, known)
+        found["constraints"] = {"kind": "labels", **overruled(labels, known)}
+    else:
+        assigned = labels[labels >= 0]
+        k = estimator.report_.n_clusters
+        found["sizes"] = np.bincount(assigned, minlength=k).tolist()
+        found["unassigned"] = int(labels.size - assigned.size)
+        if isinstance(side, Constraints):
+            found["constraints"] = constraints(labels, side)
+        elif side is not None:
+            found["constraints"] = {"kind": "labels", **label_findings(labels, side)}
+    if isinstance(graph, Graph):  # all edges are at hand
+        found["graph"] = graph_health(graph)
+        found["clusters"] = clusters(graph, labels)
+        if not spreads:
+            found["spectrum"] = spectrum(graph)
+    elif isinstance(graph, DiskGraph) and not spreads:
+        links = estimator._cut_on_disk.links
+        found["clusters"] = clusters_of_links(links, labels)
+    return found
+
+
+def mean_confidence(
+    sure: NDArray[Any], labels: NDArray[Any], known: NDArray[np.int64] | None = None
+) -> float:
+    """The mean (n,) over nodes that have an answer and no label, over all answers without such."""
+    return float(sure[guessed(labels, known)].mean())
+
+
+def guessed(labels: NDArray[Any], known: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """Which nodes (n,) have an answer and no label; where there are none, which have an answer."""
+    there = labels >= 0
+    found = there if known is None else there & (known < 0)
+    return found if found.any() else there
+
+
+def confidence_findings(
+    sure: NDArray[Any],
+    labels: NDArray[Any],
+    known: NDArray[np.int64] | None,
+    by: Calibration | AnswerCalibration,
+) -> dict[str, Any]:
+    """The mean confidence of the answers, and what it is calibrated by; nothing without answers."""
+    if not (labels >= 0).any():
+        return {}
+    mean = mean_confidence(sure, labels, known)
+    return {"mean_confidence": mean, "calibration": calibration_findings(by)}
+
+
+def calibration_findings(by: Calibration | AnswerCalibration) -> dict[str, Any]:
+    """Its parameters, how much was held out, and the reliability table of that."""
+    if isinstance(by, Calibration):
+        found: dict[str, Any] = {**by.trust._asdict(), "n_pairs": by.n_pairs}
+    else:
+        found = {"intercept": by.intercept, "slope": by.slope, "n_pairs": 0}
+    found["n_labels"] = by.n_labels
+    if by.reliability is not None:
+        table = by.reliability
+        found |= {"error": table.error, "width": table.width, "reliability": table.rows()}
+    return found

@@ -1,4 +1,4 @@
-"""`mustlink graph`: points become a graph file, and its health is told."""
+"""`mustlink graph`: points become a graph file."""
 
 from __future__ import annotations
 

@@ -16,42 +16,6 @@ from mustlink_io.hdf5 import model_tree, result, schema, store
 from mustlink_io.hdf5.result import Result
 
 
-@dataclass(frozen=True)
-class TableLook:
-    """Shape (n, d) of the coordinates, what is told of every column, and of all rows.
-
-    `columns` have name, type, missing and, of numbers, low and high, of text how many different
-    words; `equal` rows have another one that is the same.
-    """
-
-    shape: tuple[int, int]
-    columns: list[dict[str, Any]]
-    missing_rows: int
-    equal: int
-    names: formats.NodeNames | None
-
-
-def look_at_table(place: formats.Place) -> TableLook | None:
-    """Look at the columns of a file; None where it is no table of points. Raises InputError."""
-    table = _table(place)
-    if table is None or edges.is_edge_table(table.header):
-        return None
-    texts, rest = tables.split_names(table)
-    titles = points.titles(table) or tuple(map(str, range(len(rest))))
-    found = [_column(table, at, title) for at, title in zip(rest, titles, strict=True)]
-    values = np.column_stack([numbers for _, numbers in found])
-    gap = np.isnan(values)
-    with np.errstate(over="ignore"):
-        rows = np.hstack([np.where(gap, 0, values), gap]).astype(np.float32)
-    return TableLook(
-        (len(values), len(rest)),
-        [info for info, _ in found],
-        int(gap.any(axis=1).sum()),
-        len(values) - count_distinct(rows),
-        None if texts is None else formats.names_or_none(texts, str(place)),
-    )
-
-
 def _table(place: formats.Place) -> tables.Table | None:
     if place.part:
         return None
@@ -65,7 +29,7 @@ def _table(place: formats.Place) -> tables.Table | None:
 
 
 def _column(table: tables.Table, at: int, title: str) -> tuple[dict[str, Any], Any]:
-    """What is told of a column, and its numbers or those of its words."""
+    """Facts about a column, and its numbers or those of its words."""
     cells = table.text(at)
     numbers = points.numbers_of(cells)
     kind = "number" if numbers is not None else "text"
@@ -110,21 +74,33 @@ def describe(text: str) -> Contents:
             if matrices.is_sparse_npz(archive) and not place.part:
                 return Contents(*about, [_sparse_entry(archive, place)])
             return Contents(*about, [_entry(name, *archive.declares(name)) for name in archive])
-    look = look_at_table(place)
-    if look is not None:
-        return _describe_table(look, *about)
+    of_table = _describe_table(place, *about)
+    if of_table is not None:
+        return of_table
     loaded = formats.load(text)
     size = int(loaded.value.nnz) if loaded.kind == "graph" else None
     entries = [_entry(loaded.kind, loaded.value.shape, loaded.value.dtype) | {"nnz": size}]
     return Contents(*about, entries + _names_entry(loaded.names))
 
 
-def _describe_table(look: TableLook, name: str, size: int) -> Contents:
+def _describe_table(place: formats.Place, name: str, size: int) -> Contents | None:
     """Points, and their columns: also what is to be prepared before they are clustered."""
-    counts = ((look.missing_rows, "with missing values"), (look.equal, "equal to one before"))
+    table = _table(place)
+    if table is None or edges.is_edge_table(table.header):
+        return None
+    texts, rest = tables.split_names(table)
+    titles = points.titles(table) or tuple(map(str, range(len(rest))))
+    columns = [_column(table, at, title) for at, title in zip(rest, titles, strict=True)]
+    values = np.column_stack([numbers for _, numbers in columns])
+    gap = np.isnan(values)
+    with np.errstate(over="ignore"):
+        rows = np.hstack([np.where(gap, 0, values), gap]).astype(np.float32)
+    missing, equal = int(gap.any(axis=1).sum()), len(rows) - count_distinct(rows)
+    counts = ((missing, "with missing values"), (equal, "equal to one before"))
     words = [f"{n:,} {'row' if n == 1 else 'rows'} {what}" for n, what in counts if n]
-    points = _entry("points", look.shape, "float32") | {"nnz": None, "meaning": ", ".join(words)}
-    return Contents(name, size, [points, *_names_entry(look.names)], columns=look.columns)
+    entry = _entry("points", values.shape, "float32") | {"nnz": None, "meaning": ", ".join(words)}
+    names = None if texts is None else formats.names_or_none(texts, str(place))
+    return Contents(name, size, [entry, *_names_entry(names)], columns=[one for one, _ in columns])
 
 
 def _names_entry(names: formats.NodeNames | None) -> list[dict[str, Any]]:
@@ -214,8 +190,8 @@ def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
         shape = list(matrices.sparse_shape(file, name))
         return entry | {
             "shape": shape,
-            "type": f"sparse {parts[0].dtype}",
-            "nnz": int(parts[0].size),
+            "type": f"sparse {parts[-1].dtype}",
+            "nnz": int(parts[-1].size),
             "bytes": int(sum(part.id.get_storage_size() for part in parts)),
             "meaning": "graph" if shape[0] == shape[1] else "sparse points",
         }

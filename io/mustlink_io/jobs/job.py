@@ -1,4 +1,4 @@
-"""A job from files to a file: what was asked, and what a kind of job has to say.
+"""A job from files to a file: the request, and what kinds of jobs differ in.
 
 A kind of job (`cluster`, `propagate`) says what it reads beside the data, how it is fitted and what
 it answers; everything else is in `run`.
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
+from mustlink.core.process_memory import parse_size
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
@@ -23,8 +24,7 @@ from mustlink_io import formats
 from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Apart, columns_apart
 from mustlink_io.hdf5.file_names import FORMS
-from mustlink_io.jobs.answers import content_of, findings_of
-from mustlink_io.jobs.diagnostics import command_line
+from mustlink_io.jobs.diagnostics import command_line, content_of, findings_of
 from mustlink_io.jobs.methods import Method, flag, steps_of
 from mustlink_io.jobs.side_information import class_shares
 
@@ -37,9 +37,17 @@ _TYPED = (
 _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "h5ad")]
 
 
+def _size(memory: int | str | None) -> str | None:
+    """What is typed after --memory, in GB where that is as exact; None: nothing, as for "auto"."""
+    if memory is None or isinstance(memory, str):
+        return {None: "none", AUTO: None}.get(memory, memory)
+    text = f"{memory / 10**9:g}GB"
+    return text if parse_size(text) == memory else str(memory)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
-    """An estimator to be fitted to a file; `params` holds only what was given, `steps` prepare the
+    """An estimator to be fitted to a file; `params` holds only what was set, `steps` prepare the
     columns of points before. `sample_weight` is a file that says how often every row counts,
     `views` are other graphs of the same nodes.
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
@@ -74,9 +82,9 @@ class Job(ABC):
     methods: ClassVar[Mapping[str, Method]]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
-        """The job that options of the command line ask for, None for those that were not given."""
-        params = {name: value for name, value in given.items() if value is not None}
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The job that options of the command line ask for, None for those that are not set."""
+        params = {name: value for name, value in options.items() if value is not None}
         steps = steps_of(params)
         names = {field.name for field in dataclasses.fields(cls)} - {"params", "steps"}
         own = {name: params.pop(name) for name in names & set(params)}
@@ -86,15 +94,15 @@ class Job(ABC):
     @classmethod
     @abstractmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
-        """The method where none is named, by what else was given."""
+        """The method where none is named, by what else is set."""
 
     @property
     def inputs(self) -> dict[str, str]:
         """Role of every file that is read."""
-        given = {"data": self.data, "labels": self.labels, "weights": self.sample_weight}
-        given |= self._more_inputs()
-        given |= {f"view {number}": text for number, text in enumerate(self.views, 1)}
-        return {role: text for role, text in given.items() if text is not None}
+        files = {"data": self.data, "labels": self.labels, "weights": self.sample_weight}
+        files |= self._more_inputs()
+        files |= {f"view {number}": text for number, text in enumerate(self.views, 1)}
+        return {role: text for role, text in files.items() if text is not None}
 
     def _more_inputs(self) -> dict[str, str | None]:
         return {}
@@ -124,7 +132,7 @@ class Job(ABC):
             "--as": self.read_as,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
-            "--memory": None if self.memory == AUTO else self.memory,
+            "--memory": _size(self.memory),
             "--time": self.time_limit,
             **{name: value or None for name, value in into.items()},
             **({"--in-place": True} if self.in_place else {"-o": self.output}),
@@ -135,8 +143,8 @@ class Job(ABC):
     @property
     def wanted(self) -> formats.Want | None:
         """What the data is read as, whatever it looks like."""
-        given = self.params.get("affinity") == "precomputed"
-        return self.methods[self.method].reads or self.read_as or ("graph" if given else None)
+        is_graph = self.params.get("affinity") == "precomputed"
+        return self.methods[self.method].reads or self.read_as or ("graph" if is_graph else None)
 
     def beside(self, n: int) -> int:
         """Bytes of n rows that are held beside the data from the reading on."""
@@ -175,7 +183,7 @@ class Job(ABC):
             return None
         try:
             codes = formats.load_classes(self.labels).codes
-        except InputError:  # which is told when it is read
+        except InputError:  # the reader says why
             return None
         return int(np.unique(codes[codes >= 0]).size) or None
 
@@ -232,12 +240,12 @@ class Job(ABC):
                 f"{self.output}: holds answers of observations, not of columns; write .h5"
             )
         if self.target is None:
-            for name, given in (
+            for name, is_set in (
                 ("--in-place", self.in_place),
                 ("--overwrite", self.overwrite),
                 (f"--key {self.key}", self.key != anndata.KEY),
             ):
-                if given:
+                if is_set:
                     raise InputError(f"{name}: is for an output in .h5ad, not {self.output}")
 
     def check_count(self, n_nodes: int | None = None) -> None:  # noqa: B027
@@ -258,8 +266,8 @@ class Job(ABC):
         """Read what else there is, checked against the data; raises InputError."""
 
     @abstractmethod
-    def fit(self, estimator: Any, data: Any, side: Any, **given: Any) -> None:
-        """Fit to the data with what `read` returned; `given` are observer and sample_weight."""
+    def fit(self, estimator: Any, data: Any, side: Any, **more: Any) -> None:
+        """Fit to the data with what `read` returned; `more` are observer and sample_weight."""
 
     @abstractmethod
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -98,7 +97,9 @@ PROPAGATORS: dict[str, Method] = {
     "poisson": Method(
         "Poisson", "labels as charges, for few labels (Calder et al.)", takes_only=("labels",)
     ),
-    "gfhf": Method("GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass"),
+    "gfhf": Method(
+        "GFHF", "harmonic values, labels stay as they are (Zhu et al.); try --class-mass"
+    ),
     "llgc": Method("LLGC", "labels may be corrected (Zhou et al.); the default for graphs"),
     "tik-reg": Method("TikReg", "balanced smooth regression (Belkin et al.)"),
     "ncut": Method("NCutPropagation", "normalised cut near the labels"),
@@ -117,18 +118,13 @@ PROPAGATORS: dict[str, Method] = {
 }
 
 
-def running_in(home: str, methods: Mapping[str, Method]) -> list[str]:
-    """Names of the methods that run on "disk" or on "ranks"."""
-    return [name for name, one in methods.items() if home in one.kind.homes]
-
-
 PREPARING = ("standardize", "one_hot", "impute", "drop_missing", "drop")
 
 
-def steps_of(given: dict[str, Any]) -> Preparation:
+def steps_of(options: dict[str, Any]) -> Preparation:
     """Take the options that prepare columns out of those of a command; raises InputError."""
-    asked = {name: given.pop(name) for name in PREPARING if name in given}
-    return Preparation(**{name: value for name, value in asked.items() if value})
+    steps = {name: options.pop(name) for name in PREPARING if name in options}
+    return Preparation(**{name: value for name, value in steps.items() if value})
 
 
 _FLAGS = {
@@ -146,3 +142,8 @@ _FLAGS = {
 def flag(parameter: str) -> str:
     """Return what a user types for a parameter of the engine."""
     return _FLAGS.get(parameter, "--" + parameter.replace("_", "-"))
+
+
+def opposite(flag: str) -> str:
+    """Return what switches a flag off."""
+    return "--unbalanced" if flag == "--balanced" else flag.replace("--", "--no-", 1)

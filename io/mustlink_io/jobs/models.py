@@ -17,8 +17,8 @@ from mustlink.propagation.propagator import Propagator, call_classes
 from mustlink_io.formats import results
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.jobs.answers import content_of, findings_of
 from mustlink_io.jobs.carried import Carried
+from mustlink_io.jobs.diagnostics import content_of, findings_of
 from mustlink_io.jobs.points import points_of
 from mustlink_io.jobs.run import result_of
 
@@ -63,8 +63,8 @@ def load_model(path: str | Path, data: Any = None) -> Any:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     if isinstance(estimator._points, dict):
-        given = None if data is None else estimator._as_fitted(data)
-        estimator._points = points_of(estimator._points, Path(path), given)
+        theirs = None if data is None else estimator._as_fitted(data)
+        estimator._points = points_of(estimator._points, Path(path), theirs)
     if isinstance(estimator, Propagator) and np.asarray(estimator.classes_).dtype.kind == "i":
         names = _names_in(path)
         if names and set(estimator.classes_.tolist()) <= set(names):
@@ -82,7 +82,6 @@ def load_called(path: str | Path, data: Any = None) -> Any:
 
 
 def _names_in(path: str | Path) -> dict[int, str]:
-    """Names of classes or clusters by number, where the file has some."""
     with store.open_h5(path) as file:
         return results.names_in(file, "/class_names", "/classes")
 
@@ -102,14 +101,14 @@ def _answers(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return content_of(estimator, side) | more, findings_of(estimator, side)
     if not isinstance(estimator, Propagator):
         return content_of(estimator, None), {}
-    classes, given = np.asarray(estimator.classes_), np.asarray(estimator.given_labels_)
+    classes, labels = np.asarray(estimator.classes_), np.asarray(estimator.given_labels_)
     if classes.dtype.kind == "i":
-        return content_of(estimator, given), findings_of(estimator, given)
-    numbered, given = copy(estimator), _numbers(classes, given)
+        return content_of(estimator, labels), findings_of(estimator, labels)
+    numbered, labels = copy(estimator), _numbers(classes, labels)
     numbered.classes_ = np.arange(classes.size)
     numbered.labels_ = _numbers(classes, estimator.labels_)
     more = {"/class_names": [str(name) for name in classes]}
-    return content_of(numbered, given) | more, findings_of(numbered, given)
+    return content_of(numbered, labels) | more, findings_of(numbered, labels)
 
 
 def _numbers(names: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:

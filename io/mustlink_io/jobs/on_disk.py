@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,42 +64,33 @@ def shape_of(
     if steps.one_hot or steps.drop_missing or steps.drop:
         found = formats.load(text, lazy_above=0, steps=counted, apart=apart).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)
+    declared: tuple[int, ...] = ()
     if want in ("bipartite", "directed"):
-        return _loaded(text, want, counted, size, apart)
-    if place.suffix in formats.METIS and want is None:
+        pass
+    elif place.suffix in formats.METIS and want is None:
         nodes, edges = networks.declared_size(place.path)
         return Shape(nodes, 0, 2 * edges, size)
-    declared = formats.declared_shape(text)
-    if declared is None or len(declared) != 2:
-        return _loaded(text, None if want == "graph" else want, counted, size, apart)
-    n, d = (int(part) for part in declared)
-    if n == d and want != "points" and place.suffix in formats.HDF5:
-        stored = _stored(place)
-        if stored is not None:
-            there = stored[stored > 0]
-            even = there.size > 0 and has_even_degrees(there)
-            return Shape(n, 0, int(stored.sum()), size, even)
-    return Shape(n, d, 0, size)
-
-
-def _loaded(
-    text: str,
-    want: formats.Want | None,
-    steps: Preparation,
-    file_bytes: int,
-    apart: tuple[Apart, ...],
-) -> Shape:
-    loaded = formats.load(text, want, steps=steps, apart=apart)
+    elif place.suffix == ".npy":
+        declared = matrices.load_npy(place.path).shape
+    elif place.suffix in formats.HDF5:
+        with store.open_h5(place.path) as file:
+            name, _ = formats.default_part(file, place, None)
+            item: Any = store.find(file, name)
+            if not matrices.is_sparse_group(item):
+                declared = store.dataset(file, name, values=False).shape
+            else:
+                declared = matrices.sparse_shape(file, name)
+                if declared[0] == declared[1] and want != "points":
+                    stored = np.diff(item["indptr"][()])
+                    there = stored[stored > 0]
+                    even = there.size > 0 and has_even_degrees(there)
+                    return Shape(declared[0], 0, int(stored.sum()), size, even)
+    if len(declared) == 2:
+        return Shape(int(declared[0]), int(declared[1]), 0, size)
+    loaded = formats.load(text, None if want == "graph" else want, steps=counted, apart=apart)
     n, d = (int(part) for part in loaded.value.shape)
     is_graph = loaded.kind == "graph"
-    return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, file_bytes)
-
-
-def _stored(place: formats.Place) -> NDArray[np.int64] | None:
-    """Stored weights in every row of a sparse matrix in HDF5; None for anything else."""
-    with store.open_h5(place.path) as file:
-        item = store.find(file, formats.default_part(file, place, None)[0])
-        return np.diff(item["indptr"][()]) if isinstance(item, h5py.Group) else None
+    return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)
 
 
 def shape_named(text: str) -> Shape | None:
@@ -127,7 +117,7 @@ _EQUAL = 0.05  # share of rows that are equal to another one of the sample
 
 @dataclass(frozen=True)
 class Probe:
-    """What a sample says: weights stored for a neighbour asked for, and what is hard, in words.
+    """What a sample shows: weights stored for each neighbour, and what is hard, in words.
 
     `sooner`: the time counted is not reached, `later`: it may be exceeded. `distinct` are the rows
     that differ, counted among all where the sample has equal ones.
@@ -137,13 +127,6 @@ class Probe:
     later: str = ""
     sooner: str = ""
     distinct: int | None = None
-
-    @property
-    def promise(self) -> str:
-        """What to say before the seconds: "at least", "at most", "about", or nothing."""
-        if self.later:
-            return "about" if self.sooner else "at least"
-        return "at most" if self.sooner else ""
 
 
 def probe_of(text: str, steps: Preparation) -> Probe:
@@ -204,8 +187,14 @@ _NAMES = 4  # at most such a part of the memory is for names
 
 
 def is_by_rows(job: Any) -> bool:
-    """Whether the data are a graph in CSR form whose rows can be read one after the other."""
-    return _has_rows(formats.parse(job.data))
+    """Whether the data are a graph in CSR form whose nodes each stand for one row."""
+    place = formats.parse(job.data)
+    if place.suffix not in formats.HDF5 or not place.path.exists():
+        return False
+    with store.open_h5(place.path) as file:
+        name, _ = formats.default_part(file, place, "graph")
+        is_sparse = matrices.is_sparse_group(store.find(file, name))
+        return is_sparse and matrices.is_by_rows(file, name)
 
 
 def in_memory_only(job: Any, *, is_points: bool) -> str | None:
@@ -270,17 +259,6 @@ def refuse_large_text(job: Any, allowed: Allowed) -> None:
             f"{size_text(limit)}; first: mustlink convert {place.path.name} graph.h5 --memory "
             f"{size_text(limit).replace(' ', '')}, whose graph may stay on disk"
         )
-
-
-def _has_rows(place: formats.Place) -> bool:
-    """Whether a file has a graph in CSR form whose nodes each stand for one row."""
-    if place.suffix not in formats.HDF5 or not place.path.exists():
-        return False
-    with store.open_h5(place.path) as file:
-        name, _ = formats.default_part(file, place, "graph")
-        if not matrices.is_sparse_group(store.find(file, name)):
-            return False
-        return matrices.is_by_rows(file, name)
 
 
 def load(job: Any, memory: int | None) -> formats.InputData:

@@ -31,7 +31,6 @@ from mustlink_io.hdf5.result import Input, Result
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import running_in
 from mustlink_io.jobs.on_disk import left_out
 from mustlink_io.jobs.run import result_of
 from mustlink_io.jobs.side_information import labels_of
@@ -53,8 +52,8 @@ def is_rank() -> bool:
 def launch(ranks: int, arguments: Sequence[str]) -> int:
     """Run `mustlink` with these arguments on so many ranks; returns the exit code.
 
-    What is wrong with the input is told by a rank, exit code 2. Where a rank dies all are ended,
-    and that is told here, exit code 1. Raises InputError where they cannot be started.
+    A rank writes what is wrong with the input, exit code 2. Where a rank dies all are ended, and
+    this says so, exit code 1. Raises InputError where they cannot be started.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -87,7 +86,7 @@ def launcher(ranks: int) -> list[str]:
     output = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     options = ["-n", str(ranks)]
     if "OpenRTE" in output.stdout or "Open MPI" in output.stdout:
-        # Quiet: what mpiexec writes about a rank that ended would hide what that said itself.
+        # Quiet: what mpiexec writes about a rank that ended would hide its own line.
         # Unbound: two ranks bound to one busy core were measured to take seven times as long.
         options += ["-q", "--bind-to", "none", "--oversubscribe"]
     return [found, *options]
@@ -144,7 +143,8 @@ def refuse(job: Job) -> None:
     for word in (*left_out(job, RANKS), *(name for name, value in limits.items() if value)):
         other = ", or give a number" if word == "-k auto" else ""
         if word == f"-m {job.method}":
-            other = f", or choose -m {', '.join(running_in(RANKS, job.methods))}"
+            able = [name for name, one in job.methods.items() if RANKS in one.kind.homes]
+            other = f", or choose -m {', '.join(able)}"
         raise InputError(
             f"{word}: does not run on ranks; leave it out{other}, or leave out --ranks"
         )
@@ -205,7 +205,7 @@ def run(job: Job, ranks_wanted: int, observer: Observer) -> Result | None:
         from mustlink.kernels.threads import threads
 
         if ranks.own:
-            observer = Unheard()  # what all ranks doubt alike is told by one
+            observer = Unheard()  # all ranks have the same warnings: one writes them
         holding = nullcontext() if ranks.own else locked(job.output)
         with holding, threads(job.threads or max(1, cores() // ranks.count)):
             found = fit(ranks, observer)

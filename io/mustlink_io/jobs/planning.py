@@ -53,12 +53,12 @@ def beyond(plan: Plan, limit: float) -> list[str]:
     if plan.seconds <= limit:
         return []
     graph = sum(stage.seconds for stage in plan.stages if stage.name in _GRAPH)
-    given, alone = duration_text(limit), duration_text(round(graph, 1))
+    wanted, alone = duration_text(limit), duration_text(round(graph, 1))
     if graph > _SHARE * limit:
-        return [f"--time {given}: the graph alone takes about {alone}; a coarser search is used"]
+        return [f"--time {wanted}: the graph alone takes about {alone}; a coarser search is used"]
     whole, promise = duration_text(round(plan.seconds, 1)), plan.promise or "about"
     return [
-        f"--time {given}: {promise} {whole} would be needed; the best answer by then is written"
+        f"--time {wanted}: {promise} {whole} would be needed; the best answer by then is written"
     ]
 
 
@@ -165,16 +165,16 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
     if is_points:
         nodes = n if seen.distinct is None or job.views else seen.distinct
         k = min(job.neighbours, n - 1)
-        given = FitInput(nodes, others, shape.d, k, n, beside=beside)
+        size = FitInput(nodes, others, shape.d, k, n, beside=beside)
     else:  # of directed graphs every node is there twice
         often = 2 if job.doubles else 1
-        given = FitInput(often * n, often * shape.nnz + others, 0, 0, n, beside=beside)
+        size = FitInput(often * n, often * shape.nnz + others, 0, 0, n, beside=beside)
         cost = cost.of_given()
     views = "given" if "graph_weights" in job.params else "chosen"
     tries_ways = of_labels and not is_points
     labels_alone = job.labels is not None and getattr(job, "constraints", None) is None
     return PlanInput(
-        given=given,
+        given=size,
         cost=cost,
         memory=None,
         file_bytes=shape.file_bytes,
@@ -202,14 +202,14 @@ def _is_auto(job: Any, name: str) -> bool:
 def _refuse(job: Any, here: Allowed, needed: int, alone: str | None, *, on_disk: bool) -> NoReturn:
     """Raise InputError for a memory in which a job does not run."""
     least = size_text(needed, up=True)
-    given = f"{'memory' if here.source else '--memory'}: {here.words}"
+    limit = f"{'memory' if here.source else '--memory'}: {here.words}"
     if alone is not None:
         raise InputError(
-            f"{given}, in which the graph of {job.data} stays on disk, where "
+            f"{limit}, in which the graph of {job.data} stays on disk, where "
             f"{alone} does not run; do without, or give {least}"
         )
     raise InputError(
-        f"{given}, but {job.data} with -m {job.method} needs at least {least}"
+        f"{limit}, but {job.data} with -m {job.method} needs at least {least}"
         + (", with graph and vectors on disk" if on_disk else "")
     )
 
@@ -238,7 +238,9 @@ def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
 
     wanted = job.n_clusters
     if job.method != "ncut":
-        given = job.params.get("subspace", _SMOOTH * wanted)
-        wanted = _SMOOTH * wanted if isinstance(given, str) else as_integer(given, "subspace", 1)
+        subspace = job.params.get("subspace", _SMOOTH * wanted)
+        wanted = (
+            _SMOOTH * wanted if isinstance(subspace, str) else as_integer(subspace, "subspace", 1)
+        )
     tol = job.params.get("tol") or default_tolerance(n)
     return wanted + n_guard_vectors(wanted), 4 if tol >= _SINGLE else 8

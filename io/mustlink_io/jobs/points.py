@@ -24,7 +24,7 @@ _ROWS = 1 << 16  # looked at in one go
 
 
 class PointsElsewhere:
-    """Points (n, d) of a model that are read when they are first asked for, and checked."""
+    """Points (n, d) of a model that are read at their first use, and checked."""
 
     ndim = 2
 
@@ -56,9 +56,9 @@ class PointsElsewhere:
                 f"{self._model}: its points are those of {text}, which {gone}; give them: "
                 "mustlink.load(path, data=X)"
             )
-        given = self.reference["steps"]
+        stored = self.reference["steps"]
         try:
-            steps: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            steps: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
             apart = tuple(Apart(str(option), str(name)) for option, name in self.reference["apart"])
             how: dict[str, Any] = {"steps": Preparation(**steps), "apart": apart}
         except (TypeError, ValueError, AttributeError) as error:
@@ -101,7 +101,7 @@ def reference_of(
 
 
 def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
-    """The caller's points, if they are those; else such that are read when asked for. InputError.
+    """The caller's points, if they are those; else those read at their first use; InputError.
 
     `reference` may come from any file: it names a file to read, and nothing to be done.
     """

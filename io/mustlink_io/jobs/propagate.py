@@ -29,7 +29,7 @@ _DOUBLE = 8
 
 @dataclass(frozen=True)
 class Sides:
-    """Labels (n,), -1 unknown, the neighbour graph of the points and the prior, if given."""
+    """Labels (n,), -1 unknown, the neighbour graph of the points and the prior, if any."""
 
     labels: NDArray[np.int64]
     graph: Any | None
@@ -38,7 +38,7 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True)
 class PropagateJob(Job):
-    """What `mustlink propagate` was asked to do; `graph` is a graph of the points in `data`.
+    """A request to `mustlink propagate`; `graph` is a graph of the points in `data`.
 
     `on_graphs` is the method where the data are a graph, None: the same. `prior` is a file of
     distributions over the classes, `belief` a number or a file of how much each is believed.
@@ -137,13 +137,13 @@ class PropagateJob(Job):
         believed = load_believed(self.prior, self.belief, data, kept, self.data, recorder)
         return Sides(known, graph, believed)
 
-    def fit(self, estimator: Any, data: Any, side: Sides, **given: Any) -> None:
+    def fit(self, estimator: Any, data: Any, side: Sides, **more: Any) -> None:
         """Fit to points, points and their graph, or a graph."""
         if side.believed is not None:
-            given["prior"], given["belief"] = side.believed
-        estimator.fit(data, side.labels, graph=side.graph, **given)
+            more["prior"], more["belief"] = side.believed
+        estimator.fit(data, side.labels, graph=side.graph, **more)
         if self.membership:
-            estimator.calibrate(given.get("observer"))
+            estimator.calibrate(more.get("observer"))
 
     def labels_of(self, side: Sides) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown."""

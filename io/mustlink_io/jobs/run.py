@@ -67,7 +67,7 @@ def look(
     return found.to_dict()
 
 
-_WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
+_WORTH = 10.0  # seconds of computing that are kept for another run in any case
 _IN_JSON = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
 
 
@@ -130,13 +130,13 @@ def _run(
     source = digest(read)
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
     estimator = _estimator(job, allowed, data, side).keep_in(work).search_on(executor)
-    given: dict[str, Any] = {"observer": recorder, "sample_weight": weights}
+    more: dict[str, Any] = {"observer": recorder, "sample_weight": weights}
     try:
         value = data.to_fit(digest(("graph of rows", source)))
         if job.views:
             with recorder.stage("reading the other graphs"):
-                given["graphs"] = _views(job, data, inputs, source)
-        job.fit(estimator, value, side, **given)
+                more["graphs"] = _views(job, data, inputs, source)
+        job.fit(estimator, value, side, **more)
     except InputError:
         _put_away(job, work, recorder)
         raise

@@ -14,6 +14,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
 from mustlink_io.jobs.side_information import labels_beside, load_constraints
+from mustlink_io.system import needed
 
 if TYPE_CHECKING:
     from mustlink.graph import Graph
@@ -62,8 +63,8 @@ def score(
     if constraints is not None:
         from mustlink.discretize.satisfaction import satisfaction
 
-        given: Any = load_constraints(None, constraints, int(found.size), known_names)
-        result["satisfaction"] = satisfaction(found, given)
+        pairs: Any = load_constraints(None, constraints, int(found.size), known_names)
+        result["satisfaction"] = satisfaction(found, pairs)
     if graph is None:
         return result | (results.network_scores(labels) or {})
     whole, more = _graph_of(graph, about, found.size)
@@ -91,7 +92,6 @@ def _graph_of(graph: str, about: results.About, n: int) -> tuple[Graph, dict[str
 
 
 def _of_leiden(graph: Graph, real: Labels | None) -> dict[str, Any]:
-    """What Leiden finds on the graph, by the same scores."""
     theirs = clusters_by_leiden(graph)
     scores = network_scores(graph, theirs)
     return {
@@ -106,12 +106,9 @@ def clusters_by_leiden(graph: Graph) -> Labels:
 
     As many as it finds, by igraph and always the same. Raises InputError where that is missing.
     """
-    try:
-        import igraph
-    except ImportError:
-        raise InputError("--leiden: needs igraph; pip install 'mustlink[networks]'") from None
     import scipy.sparse as sp
 
+    igraph = needed("igraph", "--leiden", "networks")
     half = sp.triu(graph.affinity).tocoo()
     network = igraph.Graph(graph.n_nodes, np.column_stack([half.row, half.col]))
     igraph.set_random_number_generator(random.Random(0))
@@ -132,24 +129,21 @@ def agreement(found: Labels, truth: Labels) -> dict[str, Any]:
     """
     from scipy.optimize import linear_sum_assignment
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+    from sklearn.metrics.cluster import contingency_matrix
 
     known = truth >= 0
     if not known.any():
         raise InputError("truth: no node has a known class (all are -1)")
     mine, real = found[known], truth[known]
-    clusters, row = np.unique(mine, return_inverse=True)
-    classes, column = np.unique(real, return_inverse=True)
-    cells = row * classes.size + column
-    table = np.bincount(cells, minlength=clusters.size * classes.size)
-    table = table.reshape(clusters.size, classes.size)
-    matched = table[clusters >= 0]
+    table = contingency_matrix(mine, real)
+    matched = table[np.unique(mine) >= 0]
     best = linear_sum_assignment(matched, maximize=True)
     there = mine >= 0
     some = there.any() and not there.all()
     apart = {"ari_clustered": float(adjusted_rand_score(real[there], mine[there]))} if some else {}
     return {
         "n_known": int(known.sum()),
-        "n_classes": int(classes.size),
+        "n_classes": int(table.shape[1]),
         "ari": float(adjusted_rand_score(real, mine)),
         **apart,
         "nmi": float(normalized_mutual_info_score(real, mine)),

@@ -19,11 +19,11 @@ from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import EQUAL, SMOOTHED
 
-_NAMED = 5  # contradictions that are told in words
+_NAMED = 5  # contradictions that are put in words
 
 
 class FileConstraints(Constraints):
-    """Constraints from a file, whose contradictions are told by its lines and by names of nodes."""
+    """Constraints from a file, whose contradictions name its lines and its nodes."""
 
     _file: formats.PairFile
 
@@ -95,7 +95,7 @@ def load_constraints(
 
 
 def _refuse_unused(beliefs: Mapping[str, float], labels: bool, graph: bool) -> None:
-    """Raise InputError for weights of what was not given."""
+    """Raise InputError for weights of what there is none of."""
     if "labels" in beliefs and not labels:
         raise InputError("--beliefs labels: there are no labels; give --labels, or leave it out")
     if "graph" in beliefs and not graph:
@@ -132,20 +132,20 @@ def class_labels(labels: formats.Labels | None, where: str | None) -> NDArray[np
     return labels.codes
 
 
-def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[float] | str:
+def class_shares(shares: list[float] | str, labels: NDArray[np.int64]) -> list[float] | str:
     """One share a class, or the word smoothed; raises InputError."""
-    if given == SMOOTHED:
-        return given
+    if shares == SMOOTHED:
+        return shares
     classes = np.unique(labels[labels >= 0])
-    if given == EQUAL:
+    if shares == EQUAL:
         return [1.0 / classes.size] * classes.size
-    if len(given) != classes.size:
+    if len(shares) != classes.size:
         named = ", ".join(str(c) for c in classes[:10]) + (" …" if classes.size > 10 else "")
         raise InputError(
-            f"--class-shares: {len(given)} given for {classes.size} classes ({named}); give one a "
+            f"--class-shares: {len(shares)} given for {classes.size} classes ({named}); give one a "
             "class, in this order"
         )
-    return list(given)  # type: ignore[arg-type]
+    return list(shares)  # type: ignore[arg-type]
 
 
 def labels_of(
@@ -246,9 +246,9 @@ def load_believed(
     source: str,
     recorder: Recorder,
 ) -> tuple[Floats, Floats]:
-    """Distributions (n, K) over the classes of the kept `labels`, and beliefs (n,).
+    """Distributions (n, K) over the classes of `labels`, and beliefs (n,).
 
-    Where nothing is said of a node its belief is 0. `source` is the file of the data. Raises
+    A node without a distribution has belief 0. `source` is the file of the data. Raises
     InputError.
     """
     P = formats.load_prior(prior, data.n_rows, _called(labels)[1], data.names)
@@ -292,7 +292,7 @@ def _beliefs(belief: float | str, data: formats.InputData, source: str) -> Float
 
 
 def _silent(P: Floats, where: str, recorder: Recorder) -> NDArray[np.bool_]:
-    """Rows of which nothing is said, (n,); tells how many."""
+    """Rows without a distribution, (n,); notes how many."""
     silent = np.isnan(P[:, 0])
     if silent.any():
         recorder.note(f"{where}: says nothing of {int(silent.sum()):,} of {silent.size:,} nodes")

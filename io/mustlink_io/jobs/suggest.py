@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +9,6 @@ from mustlink.advice import Suggestion
 from mustlink.constraints import Constraints
 from mustlink.context.rates import measured_speed
 from mustlink.core.observe import Observer, Recorder
-from mustlink.core.process_memory import parse_size
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
@@ -19,7 +16,8 @@ from mustlink.preprocessing.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats.points import Advance, Apart, columns_apart
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.methods import METHODS, PROPAGATORS, flag
+from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
@@ -27,7 +25,6 @@ from mustlink_io.jobs.side_information import labels_of, load_constraints, load_
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
 _MOST_WORDS = 100  # of a column of text that is a category rather than a text
-_ASIDE = ("n_clusters", "memory", "affinity", "class_mass")  # not options of that name
 
 
 def suggest_for(
@@ -59,24 +56,27 @@ def suggest_for(
         for note in loaded.notes:
             recorder.note(note)
         n_nodes = int(loaded.value.shape[0])
-        given = None
+        codes = None
         if labels is not None:
             pixels = None if loaded.image is None else loaded.image.shape[:2]
             read = labels_of(labels, loaded, pixels, data)
-            given = read.codes
+            codes = read.codes
             for note in read.notes:
                 recorder.note(note)
-        known = load_constraints(given, constraints, n_nodes, loaded.names, labels)
+        known = load_constraints(codes, constraints, n_nodes, loaded.names, labels)
         if sample_weight is not None:
             formats.load_weights(sample_weight, loaded.n_rows, loaded.names, data)
             recorder.note("--weights: in this look at the data every row counts once")
     value = _with_views(loaded, views, known, recorder) if views else loaded.value
+    columns = loaded.columns
+    if columns and loaded.fitted is not None:  # those of one word keep the name of all of them
+        columns = tuple(columns[at] for at in loaded.fitted.sources)
     found = suggest(
         value,
         constraints=known,
         n_clusters=n_clusters,
         memory=memory,
-        feature_names=_names_of_columns(loaded),
+        feature_names=columns,
         observer=recorder,
     )
     steps = _in_the_file(found.preparation, before, loaded)
@@ -85,20 +85,13 @@ def suggest_for(
             recorder.warn(doubt)
     reasons = (*found.reasons, *_reasons(before))
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
-    size = loaded.place.path.stat().st_size
+    files: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "views": views}
+    job = job_of(found, data, constraints, **files, read_as=read_as)
     return {
         "data": data,
         **found.to_dict(),
-        **_plan(found, data, labels, constraints, views, size),
-        "command": command_of(
-            found,
-            data,
-            labels=labels,
-            constraints=constraints,
-            weights=sample_weight,
-            views=views,
-            read_as=read_as,
-        ),
+        **_plan(found, job, loaded.place.path.stat().st_size),
+        "command": job.command,
         "notes": recorder.remarks,
         "warnings": [*found.warnings, *recorder.warnings],
     }
@@ -141,13 +134,6 @@ def _load(
             steps = replace(steps, one_hot=few, drop=many)
 
 
-def _names_of_columns(loaded: formats.InputData) -> tuple[str, ...]:
-    """Of the columns as they are looked at: those of one word keep the name of all of them."""
-    if loaded.fitted is None or not loaded.columns:
-        return loaded.columns
-    return tuple(loaded.columns[at] for at in loaded.fitted.sources)
-
-
 def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputData) -> Preparation:
     """Both, with columns called as the file does: by names where these are no lists themselves."""
     sources = None if loaded.fitted is None else loaded.fitted.sources
@@ -181,32 +167,7 @@ def _reasons(before: Preparation) -> list[str]:
     return found
 
 
-def _plan(
-    found: Suggestion,
-    data: str,
-    labels: str | None,
-    constraints: str | None,
-    views: tuple[str, ...],
-    size: int,
-) -> dict[str, Any]:
-    """Seconds and peak memory of the run; nothing where its memory does not suffice."""
-    command, name = method_of(found.method)
-    fields: dict[str, Any] = {
-        "data": data,
-        "output": "",
-        "method": name,
-        "params": {key: value for key, value in found.parameters.items() if key not in _ASIDE},
-        "memory": found.seen.memory if "memory" in found.parameters else AUTO,
-        "steps": found.preparation,
-        "labels": None if name == "ncut" else labels,
-        "views": views,
-    }
-    job: ClusterJob | PropagateJob
-    if command == "propagate":
-        job = PropagateJob(**fields)
-    else:
-        pairs = None if name == "ncut" else constraints
-        job = ClusterJob(n_clusters=found.parameters["n_clusters"], constraints=pairs, **fields)
+def _plan(found: Suggestion, job: Job, size: int) -> dict[str, Any]:
     edges = 0 if found.seen.kind == "points" else 2 * found.seen.links.edges
     shape = Shape(found.seen.n, found.seen.d, edges, size)
     try:
@@ -215,9 +176,6 @@ def _plan(
         return {"seconds": None}
     values = plan.to_dict()
     return {name: values[name] for name in ("seconds", "seconds_are", "why", "peak_bytes")}
-
-
-# --- The command
 
 
 def method_of(estimator: str) -> tuple[str, str]:
@@ -231,34 +189,19 @@ def method_of(estimator: str) -> tuple[str, str]:
     )
 
 
-def command_of(
-    suggestion: Suggestion,
-    data: str,
-    *,
-    labels: str | None = None,
-    constraints: str | None = None,
-    weights: str | None = None,
-    views: Sequence[str] = (),
-    read_as: str | None = None,
-) -> str:
-    """The command of the suggested fit with files."""
-    command, name = method_of(suggestion.method)
-    words = ["mustlink", command, data, "-m", name, *suggestion.preparation.options()]
-    for parameter, value in suggestion.parameters.items():
-        words += _words(parameter, value)
-    files = [("--view", view) for view in views] + [("--weights", weights), ("--as", read_as)]
-    sides = [] if name == "ncut" else [("--labels", labels), ("--constraints", constraints)]
-    for option, file in [*sides, *files]:
-        words += [] if file is None else [option, file]
-    return shlex.join([*words, "-o", "out.h5"])
-
-
-def _words(parameter: str, value: Any) -> list[str]:
-    if parameter == "affinity" or value is None:  # the file says what it is
-        return []
-    if parameter == "class_mass":
-        return ["--class-mass"] if value is True else ["--class-shares", str(value)]
-    if parameter == "memory" and isinstance(value, int):
-        short = f"{value / 10**9:g}GB"
-        value = short if parse_size(short) == value else value
-    return ["-k" if parameter == "n_clusters" else flag(parameter), str(value)]
+def job_of(found: Suggestion, data: str, constraints: str | None = None, **more: Any) -> Job:
+    """The suggested fit with files, `more` of which are fields of `Job`."""
+    command, name = method_of(found.method)
+    params = {key: value for key, value in found.parameters.items() if value is not None}
+    params.pop("affinity", None)  # the file says what it is
+    memory = found.seen.memory if params.pop("memory", None) else AUTO
+    mass, k = params.pop("class_mass", None), params.pop("n_clusters", None)
+    if mass is not None:
+        params["class_mass" if mass is True else "class_shares"] = mass
+    if name == "ncut":
+        constraints = more["labels"] = None
+    fields: dict[str, Any] = {"data": data, "output": "out.h5", "method": name, **more}
+    fields |= {"params": params, "memory": memory, "steps": found.preparation}
+    if command == "propagate":
+        return PropagateJob(**fields)
+    return ClusterJob(n_clusters=k, constraints=constraints, **fields)

@@ -21,7 +21,6 @@ from mustlink_io.pictures.images import (
     painted,
     require_matplotlib,
     save,
-    segmentation,
     side_by_side,
 )
 
@@ -40,7 +39,6 @@ __all__ = [
     "point_panels",
     "require_matplotlib",
     "save",
-    "segmentation",
     "side_by_side",
     "spectrum",
 ]

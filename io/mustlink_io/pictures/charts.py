@@ -22,6 +22,7 @@ from mustlink_io.pictures.images import (
 )
 
 _KINDS = {"must": "must-links", "cannot": "cannot-links"}
+_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}  # behind words
 _LONG_TAIL = 8.0  # times as wide as the first: a last bin that asks for a log scale
 
 
@@ -52,22 +53,20 @@ def histogram(
             axes.axvline(value, color=INK, linewidth=1.0)
             low, high = axes.get_xlim()
             near_right = value - low > 0.6 * (high - low)
-            axes.annotate(
-                f"{name} {value:,.3g}",
-                (value, 1.0),
-                xycoords=axes.get_xaxis_transform(),
-                xytext=(-5 if near_right else 5, -3),
-                textcoords="offset points",
-                verticalalignment="top",
-                horizontalalignment="right" if near_right else "left",
-                fontsize=9,
-                color=INK,
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
-            )
+            _beside_line(axes, value, f"{name} {value:,.3g}", to_the_left=near_right)
         axes.set(title=title, xlabel=xlabel, ylabel="nodes")
         axes.grid(axis="y")
         axes.yaxis.set_major_formatter(_with_commas)
     return figure
+
+
+def _beside_line(axes: Any, x: float, words: str, *, to_the_left: bool) -> None:
+    """Write words at the top of a vertical line."""
+    axes.annotate(
+        words, (x, 1.0), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
+        xytext=(-5 if to_the_left else 5, -4), fontsize=9, color=INK, bbox=_BOX,
+        verticalalignment="top", horizontalalignment="right" if to_the_left else "left",
+    )  # fmt: skip
 
 
 def _with_commas(value: float, _: int) -> str:
@@ -183,9 +182,7 @@ def joint_range(cuts: Mapping[str, Any]) -> Figure:
         axes.axhline(least, color=COLOURS[0], linewidth=1.2, linestyle=(0, (5, 3)), zorder=2)
         axes.annotate("β/vol: feasible cuts lie above", (1.0, least), color=COLOURS[0], fontsize=9,
                       xycoords=axes.get_yaxis_transform(), xytext=(-3, 3), ha="right",
-                      textcoords="offset points", zorder=5, bbox={
-                          "facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0
-                      })  # fmt: skip
+                      textcoords="offset points", zorder=5, bbox=_BOX)  # fmt: skip
         axes.set(xlabel="cost of the cut, vᵀL̄v", ylabel="constraints kept, vᵀQ̄v")
         axes.grid(zorder=-1)
         figure.legend(loc="outside lower center", ncols=3, fontsize=8.5, handletextpad=0.2)
@@ -237,22 +234,11 @@ def spectrum(
 
 
 def _mark_gap(axes: Any, last: float, beyond: float, k: int, to_the_left: bool) -> None:
-    """Shade what lies between two eigenvalues, and say how large it is."""
     share = (beyond - last) / beyond if beyond > 0 else 0.0
     axes.axhspan(last, beyond, color=COLOURS[1], alpha=0.22, linewidth=0, zorder=0)
     axes.axvline(k + 0.5, color=COLOURS[1], linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-    axes.annotate(
-        f"gap after {k}: {beyond - last:.3g}, {share:.0%} of λ$_{{{k + 1}}}$",
-        (k + 0.5, 1.0),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(-5 if to_the_left else 5, -4),
-        textcoords="offset points",
-        verticalalignment="top",
-        horizontalalignment="right" if to_the_left else "left",
-        color=INK,
-        fontsize=9,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0},
-    )
+    words = f"gap after {k}: {beyond - last:.3g}, {share:.0%} of λ$_{{{k + 1}}}$"
+    _beside_line(axes, k + 0.5, words, to_the_left=to_the_left)
 
 
 MAX_POINTS = 50_000
@@ -271,14 +257,14 @@ def embedding(
     labels: Labels,
     pairs: NDArray[np.integer[Any]] | None = None,
     belief: NDArray[np.floating[Any]] | None = None,
-    given: Labels | None = None,
+    known_labels: Labels | None = None,
 ) -> Figure:
     """Scatter of the two `informative_columns` of (n, k), coloured by cluster (WD14 Fig. 1).
 
-    Must-links are solid lines and cannot-links dashed, broken ones red; nodes with a `given` label
-    (n,), -1 unknown, have a ring in the colour of the cluster of most of their class. Of more than
-    50,000 nodes, 1,000 rings, 100 kept and 100 broken pairs a random part is shown. One column is
-    spread over random heights.
+    Must-links are solid lines and cannot-links dashed, broken ones red; nodes with a label in
+    `known_labels` (n,), -1 unknown, have a ring in the colour of the cluster of most of their
+    class. Of more than 50,000 nodes, 1,000 rings, 100 kept and 100 broken pairs a random part is
+    shown. One column is spread over random heights.
     """
     rng = np.random.default_rng(0)
     n = labels.size
@@ -298,8 +284,8 @@ def embedding(
         axes.scatter(*xy[order].T, s=dots, c=colours(labels[order]), linewidths=0, alpha=0.8,
                      rasterized=True)  # fmt: skip
         words = [f"{n:,} nodes" if n == shown.size else f"{shown.size:,} of {n:,} nodes"]
-        if given is not None:
-            words += _draw_given(axes, xy, labels, given, rng)
+        if known_labels is not None:
+            words += _draw_known(axes, xy, labels, known_labels, rng)
         if pairs is not None and belief is not None and len(pairs):
             words += _draw_pairs(axes, xy, labels, pairs, np.asarray(belief), rng)
         _write_names(axes, xy, labels)
@@ -371,23 +357,27 @@ def informative_columns(points: Points, labels: Labels) -> tuple[int, ...]:
     return tuple(np.sort(varied[np.argsort(-score, kind="stable")[:2]]).tolist())
 
 
-def _draw_given(
-    axes: Any, xy: NDArray[np.float64], labels: Labels, given: Labels, rng: np.random.Generator
+def _draw_known(
+    axes: Any,
+    xy: NDArray[np.float64],
+    labels: Labels,
+    known_labels: Labels,
+    rng: np.random.Generator,
 ) -> list[str]:
     """Draw rings in the colour of a class's own cluster: where most of its labelled nodes are."""
-    known = np.flatnonzero(given >= 0)
+    from mustlink.discretize.satisfaction import stray_labels
+
+    known = np.flatnonzero(known_labels >= 0)
     if not known.size:
         return []
-    _, row = np.unique(given[known], return_inverse=True)
-    clusters, column = np.unique(labels[known], return_inverse=True)
-    votes = np.bincount(row * clusters.size + column).astype(np.int64)
-    votes = np.append(votes, np.zeros(-votes.size % clusters.size, dtype=np.int64))
-    home = clusters[votes.reshape(-1, clusters.size).argmax(axis=1)]
+    strays, home = stray_labels(labels, known_labels)
+    rings = labels.copy()
+    rings[strays] = home
     place = np.arange(known.size)
     if known.size > _MAX_RINGS:
         place = rng.choice(known.size, _MAX_RINGS, replace=False)
     drawn = known[place]
-    axes.scatter(*xy[drawn].T, s=34, facecolor=colours(home[row[place]]), edgecolor=INK,
+    axes.scatter(*xy[drawn].T, s=34, facecolor=colours(rings[drawn]), edgecolor=INK,
                  linewidths=1.1, zorder=4, rasterized=drawn.size > 200)  # fmt: skip
     return [f"rings: {known.size:,} labels given"]
 
@@ -436,7 +426,6 @@ def _draw_pairs(
 
 
 def _write_names(axes: Any, xy: NDArray[np.float64], labels: Labels) -> None:
-    """Write cluster numbers at the clusters' middles, unless there are too many."""
     from matplotlib.patheffects import withStroke
 
     names = np.unique(labels[labels >= 0])

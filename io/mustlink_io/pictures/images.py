@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5.writing import atomic
+from mustlink_io.system import needed
 
 Labels = NDArray[np.integer[Any]]
 Figure = Any  # matplotlib's
@@ -43,12 +44,7 @@ _SHADES = ((1.0, 0.0), (0.6, 0.0), (1.0, 0.5), (0.35, 0.0), (1.0, 0.75))
 
 def require_matplotlib() -> None:
     """Raise InputError that names the extra where matplotlib is missing."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            "pictures: matplotlib is missing; install it with: pip install 'mustlink[plot]'"
-        ) from error
+    needed("matplotlib.figure", "pictures", "plot")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -139,28 +135,6 @@ def _as_rgb(image: NDArray[Any]) -> NDArray[np.float64]:
     return np.clip(found[..., :3], 0, 1)
 
 
-def segmentation(
-    image: NDArray[Any],
-    strokes: Labels,
-    before: Labels,
-    after: Labels,
-    titles: Sequence[str] = ("strokes", "without strokes", "with strokes"),
-) -> Figure:
-    """Draw image with strokes, and the labels before and after, side by side.
-
-    `strokes`, `before` and `after` are (h, w); -1 in `strokes` is no stroke, in labels no cluster.
-    The strokes are drawn on the right-hand picture too, so that the eye can check them. Raises
-    InputError.
-    """
-    shown = [_as_rgb(image), overlay(image, before), overlay(image, after)]
-    if strokes.shape != before.shape:
-        raise InputError(f"pictures: strokes of shape {strokes.shape}, the image {before.shape}")
-    for picture in (shown[0], shown[2]):
-        picture[strokes >= 0] = colours(strokes)[strokes >= 0]
-        picture[boundaries(strokes)] = 1.0
-    return side_by_side(shown, titles)
-
-
 def side_by_side(pictures: Sequence[NDArray[Any]], titles: Sequence[str]) -> Figure:
     """Draw images (h, w, 3 or, with alpha, 4) of one size in a row, each below its title."""
     height, width = pictures[0].shape[:2]
@@ -224,12 +198,9 @@ def cut_out(
 
 def _rim(inside: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
     """Pixels of a mask at most `width` steps along rows and columns from outside of it."""
-    core = inside
-    for _ in range(width):
-        padded = np.pad(core, 1, mode="edge")
-        beside = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
-        core = core & beside
-    return inside & ~core
+    from scipy.ndimage import binary_erosion
+
+    return inside & ~binary_erosion(inside, iterations=width, border_value=1)
 
 
 _ACROSS = 3  # slices beside and above one another

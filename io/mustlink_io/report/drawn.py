@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import pictures
+from mustlink_io.hdf5.writing import make_folder
 from mustlink_io.report.facts import ReadResult
 
 _ZERO = 1e-12  # eigenvalues of components, up to rounding
@@ -43,10 +44,7 @@ def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Rep
 def save(drawn: dict[str, ReportFigure], folder: str) -> list[str]:
     """Write every picture as PNG and as SVG into a folder; returns the paths."""
     into = Path(folder)
-    try:
-        into.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made a folder ({error.strerror})") from error
+    make_folder(into)
     written = []
     for name, picture in drawn.items():
         for kind in (".png", ".svg"):

@@ -17,7 +17,7 @@ from mustlink_io import formats
 from mustlink_io.formats import anndata, results
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import LARGEST, ResultCalibration, ResultConstraints, ResultReport
-from mustlink_io.jobs.answers import guessed
+from mustlink_io.jobs.diagnostics import guessed
 from mustlink_io.terminal.console import calibrated
 
 _MOST_PARTS, _MOST_NUMBERS = 1_000, 100_000  # of a hierarchy that is drawn
@@ -87,7 +87,6 @@ def load(file: h5py.File) -> Arrays:
 
 
 def _check_tree(file: h5py.File, found: dict[str, Any]) -> None:
-    """Raise InputError where there is half a hierarchy, or one that is none."""
     tree, parts = found.get("linkage"), found.get("parts")
     if tree is None and parts is None:
         return

@@ -18,25 +18,10 @@ from mustlink_io.pictures import as_svg, colours
 from mustlink_io.report import drawn, facts
 from mustlink_io.report.drawn import ReportFigure
 from mustlink_io.report.facts import ReadResult
-from mustlink_io.terminal.console import clock, size
+from mustlink_io.system import needed
+from mustlink_io.terminal.console import clock, size, value_text
 
 _LONG = 400  # characters of a value, above which the rest is left out
-
-
-def value(found: Any) -> str:
-    """Any recorded value: numbers to 4 digits, lists and mappings by their parts."""
-    if isinstance(found, bool) or found is None:
-        return {True: "yes", False: "no", None: "none"}[found]
-    if isinstance(found, float):
-        return f"{found:.4g}"
-    if isinstance(found, int):
-        return f"{found:,}"
-    if isinstance(found, Mapping):
-        return _cut(", ".join(f"{key} {value(part)}" for key, part in found.items()))
-    if isinstance(found, list | tuple):
-        numbers = all(isinstance(part, float) for part in found)  # else a value and its reason
-        return _cut((", " if numbers else ": ").join(value(part) for part in found))
-    return _cut(str(found))
 
 
 def _cut(text: str) -> str:
@@ -93,7 +78,7 @@ FILTERS = {
     "percent": percent,
     "size": size,
     "small": small,
-    "value": value,
+    "value": lambda found: _cut(value_text(found)),
 }
 
 
@@ -150,16 +135,11 @@ def beside(path: str) -> str:
 
 
 def _environment() -> Any:
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError as error:
-        raise InputError(
-            "report: jinja2 is missing; install it with: pip install 'mustlink[plot]'"
-        ) from error
-    made = Environment(
-        loader=FunctionLoader(_shipped),
+    jinja2 = needed("jinja2", "report", "plot")
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_shipped),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

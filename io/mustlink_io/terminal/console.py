@@ -94,14 +94,21 @@ def table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]
         numeric = all(isinstance(row[at], int | float) or row[at] == "" for row in rows)
         drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(cell(value)) for value in row))
+        drawn.add_row(*(Text(value_text(value)) for value in row))
     console.print(drawn)
 
 
-def cell(value: Any) -> str:
-    """Return a value for a person."""
+def value_text(value: Any) -> str:
+    """Return a value for a person: numbers to 4 digits, lists and mappings by their parts."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {value_text(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        numbers = all(isinstance(part, float) for part in value)  # else a value and its reason
+        return (", " if numbers else ": ").join(value_text(part) for part in value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -208,16 +215,10 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     for name, value in choices.items():
         if name == "graph":  # `mustlink graph` shows it, but for the weights of several
             if "graph_weights" in value:
-                weights = ", ".join(cell(weight) for weight in value["graph_weights"])
+                weights = ", ".join(value_text(weight) for weight in value["graph_weights"])
                 rows.append(("  graphs", f"weights {weights}: {value['why']}"))
             continue
-        shown = value
-        if isinstance(value, Mapping):
-            shown = ", ".join(f"{k} {cell(v)}" for k, v in value.items())
-        elif isinstance(value, list | tuple):
-            numbers = all(isinstance(v, float) for v in value)  # else a value and its reason
-            shown = (", " if numbers else ": ").join(cell(v) for v in value)
-        rows.append((f"  {name}", cell(shown)))
+        rows.append((f"  {name}", value_text(value)))
     return rows
 
 

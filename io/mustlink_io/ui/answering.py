@@ -7,7 +7,6 @@ nor the other way round: both have the file OUT.h5.answers.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,25 +119,22 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     session.answers += unknown
     more = [] if output is None else ["-o", output]
     carried = opened.carried.then(shlex.join(["mustlink", "answer", text, table, *more]), path)
-    session.beside = carried.with_classes({number: name for name, number in classes.items()})
+    names: dict[Any, str] = {number: name for name, number in classes.items()}
+    session.beside = carried.with_classes(names)
     session.journal = journal
     session.save(target)
+    labelled = {str(names.get(one.value, one.value)) for one in known if one.kind == "label"}
     return {
         "output": str(target),
         "answers": len(known),
         "unknown": len(unknown),
-        "new_classes": sorted(_named(known, classes) - called),
+        "new_classes": sorted(labelled - called),
         "moved": float(np.mean(np.asarray(session.labels) != before)),
         "sizes": list(session.history[-1].sizes),
         "warnings": list(session.estimator.report_.warnings),
         "settled": {"moved": found.moved, "agreed": found.agreed, "enough": found.enough},
         "advice": str(found),
     }
-
-
-def _named(answers: Sequence[Answer], classes: Mapping[str, int]) -> set[str]:
-    names: dict[Any, str] = {number: name for name, number in classes.items()}
-    return {str(names.get(one.value, one.value)) for one in answers if one.kind == "label"}
 
 
 def _as_answer(
@@ -159,11 +155,8 @@ def _as_answer(
     try:
         return session.checked(Answer("label", nodes, words.get(one.answer, one.answer)))
     except InputError as error:
-        some = _some(sorted(words))
+        listed = ", ".join(sorted(words)[:8]) + (" …" if len(words) > 8 else "")
+        some = f" (classes are {listed})" if words else ""
         raise InputError(
             f"{path}: line {one.line} is answered {one.answer!r}; {error}{some}"
         ) from None
-
-
-def _some(words: Sequence[str]) -> str:
-    return f" (classes are {', '.join(words[:8])}{' …' if len(words) > 8 else ''})" if words else ""

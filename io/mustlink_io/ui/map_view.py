@@ -100,7 +100,6 @@ def window(where: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[float
 
 
 def _eigenmaps(estimator: Any) -> NDArray[np.float64]:
-    """Laplacian eigenmaps (n, d) of the graph of a fit; raises InputError."""
     graph = getattr(estimator, "graph_", None)
     if not isinstance(graph, Graph):
         raise InputError("map: the fit has no graph here; give coordinates (n, 2) as map")
@@ -284,7 +283,7 @@ class MapView:
 
     def mark_question(self, nodes: Any) -> None:
         """Mark the rows that a question is about."""
-        self._mark(self._asked, np.asarray(nodes, dtype=np.int64))
+        self._mark(self._question, np.asarray(nodes, dtype=np.int64))
 
     def _figure(self) -> None:
         from bokeh.events import DoubleTap, LODEnd, RangesUpdate, Reset, SelectionGeometry, Tap
@@ -310,7 +309,7 @@ class MapView:
         self.figure.outline_line_color = "#d9dfe4"
         self.pixels = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
         self.figure.image_rgba("image", source=self.pixels, x="x", y="y", dw="dw", dh="dh")
-        self._known, self._picked, self._asked = (
+        self._known, self._picked, self._question = (
             ColumnDataSource({"x": [], "y": [], "size": []}) for _ in range(3)
         )
         draw = self.figure.scatter
@@ -326,7 +325,7 @@ class MapView:
         )
         draw("x", "y", source=self._picked, size="size", fill_color=None, line_color="#000000",
              line_width=1, nonselection_line_alpha=1.0)  # fmt: skip
-        draw("x", "y", source=self._asked, marker="star", size=26, fill_color="#f0e442",
+        draw("x", "y", source=self._question, marker="star", size=26, fill_color="#f0e442",
              line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
         lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
         self.figure.add_tools(lasso, TapTool(), PanTool(), zoom, ResetTool())

@@ -141,7 +141,7 @@ class NodeSession:
         self._ask = ask
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
         self._clusters = None if self._spreads else estimator.get_params().get("n_clusters")
-        self._given_names = dict(getattr(estimator, "cluster_names_", {}))
+        self._first_names = dict(getattr(estimator, "cluster_names_", {}))
         # A kill between the model and the end of the journal leaves answers in both.
         read = [] if journal is None else journal.read()
         self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
@@ -339,7 +339,7 @@ class NodeSession:
 
     def _name_again(self) -> None:
         """Names as they were at first, and those of later answers that were not undone."""
-        there = {one: name for one, name in self._given_names.items() if one in self.groups}
+        there = {one: name for one, name in self._first_names.items() if one in self.groups}
         gone = dict.fromkeys(self.estimator.cluster_names_, "")
         self.estimator.name_clusters({**gone, **there})
         name_clusters(self.estimator, self.answers)
@@ -360,7 +360,7 @@ class NodeSession:
         save_model(self.estimator, path, beside=self.beside)
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
         self._clusters = self.estimator.get_params().get("n_clusters")
-        self._given_names = dict(getattr(self.estimator, "cluster_names_", {}))
+        self._first_names = dict(getattr(self.estimator, "cluster_names_", {}))
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         self._write(self.answers)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.hdf5 import store
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
@@ -37,15 +38,12 @@ class ShownRows:
 
     def __getitem__(self, node: int) -> Any:
         """One entry; raises InputError where the file is another one now."""
-        try:
-            with h5py.File(self.path) as file:
-                found = file[self.name]
-                if (found.shape, found.dtype) != (self.shape, self.dtype):
-                    raise KeyError("it has another shape or type now")
-                return found[node]
-        except (OSError, RuntimeError, KeyError) as error:
-            words = " ".join(str(error).split())[:200]
-            raise InputError(f"show: {self.path}:{self.name}: row {node}: {words}") from None
+        row = f"show: {self.path}:{self.name}: row {node} cannot be read"
+        with store.refusing(row), h5py.File(self.path) as file:
+            found = file[self.name]
+            if (found.shape, found.dtype) != (self.shape, self.dtype):
+                raise InputError(f"{row}: it has another shape or type now")
+            return found[node]
 
 
 def of_rows(values: Any, names: Sequence[str] = ()) -> Show:
@@ -171,7 +169,6 @@ class QuestionsView:
         return f"{len(self.waiting)} questions" if self.waiting else "no question is left"
 
     def _next(self) -> None:
-        """The question that is first in the row."""
         pn = panel()
         self.map.mark_question(self.waiting[:1])
         self.other.visible = bool(self.waiting)

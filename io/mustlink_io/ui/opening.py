@@ -115,13 +115,15 @@ def page_of_file(
         estimator, beside = ml.load(saved), Carried.of(saved)
         if not own:
             check_same(estimator, formats.load(text).to_fit(text), f"{target}: its answers", text)
-        made, where = _asked(show, map_of, int(estimator.labels_.size))
+        made, where = _shown_and_map(show, map_of, int(estimator.labels_.size))
     else:
         data = formats.load(text)
-        y = None if labels is None else formats.load_labels(labels, data.n_rows)
+        y = None if labels is None else formats.load_classes(labels, data.n_rows).codes
         if data.left_out:
             raise InputError(f"{text}: {data.left_out} rows have missing values; fill them first")
-        made, where = _asked(show, map_of, data.n_rows)  # before a fit that may take minutes
+        made, where = _shown_and_map(
+            show, map_of, data.n_rows
+        )  # before a fit that may take minutes
         columns = data.columns if data.kind == "points" else ()
         affinity = "knn" if data.kind == "points" else "precomputed"
         estimator = ml.CSP(
@@ -137,7 +139,7 @@ def page_of_file(
     )  # fmt: skip
 
 
-def _asked(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:
+def _shown_and_map(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:
     """What questions show, and coordinates (n, 2); None for what is not named."""
     where = None if map_of is None else checked_coordinates(formats.load(map_of, "points").value, n)
     return None if show is None else shown(show, n), where

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError, MustlinkError
+from mustlink_io.system import needed
 
 HEX = (
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#7f3b08",
@@ -61,14 +62,8 @@ _LONG = 2.0  # seconds of work from which the time of the last one is shown
 
 def panel() -> Any:
     """The library of the pages; raises InputError where it is not installed."""
-    try:
-        import datashader  # noqa: F401
-        import panel
-    except ImportError as error:
-        raise InputError(
-            f"ui: {error.name} is not installed; pip install 'mustlink[ui]'"
-        ) from error
-    return panel
+    needed("datashader", "ui", "ui")
+    return needed("panel", "ui", "ui")
 
 
 def packed(pixels: NDArray[np.uint8]) -> NDArray[np.uint32]:
@@ -184,10 +179,10 @@ def _free(port: int) -> int:
 
 def _provider(key: str, cookie: str, path: str) -> Any:
     """Lets in requests with the key: 403 for all others."""
-    from bokeh.server.auth_provider import AuthProvider
+    from bokeh.server.auth_provider import NullAuth
     from tornado.web import HTTPError
 
-    class Provider(AuthProvider):
+    class Provider(NullAuth):
         def _user(self, handler: Any) -> str:
             token = handler.get_query_argument("token", None)
             if token is not None and hmac.compare_digest(token.encode(), key.encode()):
@@ -204,28 +199,8 @@ def _provider(key: str, cookie: str, path: str) -> Any:
             return self._user
 
         @property
-        def get_user_async(self) -> None:
-            return None
-
-        @property
         def login_url(self) -> str:
             return "/"
-
-        @property
-        def get_login_url(self) -> None:
-            return None
-
-        @property
-        def login_handler(self) -> None:
-            return None
-
-        @property
-        def logout_url(self) -> None:
-            return None
-
-        @property
-        def logout_handler(self) -> None:
-            return None
 
     return Provider()
 

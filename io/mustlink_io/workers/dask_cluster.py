@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from mustlink.errors import InputError
+from mustlink_io.system import needed
 
 LOCAL = "local"  # in place of an address: workers begun here
 _ANSWER = "10s"  # in which a scheduler answers
@@ -26,14 +27,8 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
 
     Raises InputError where Dask is not installed or the scheduler does not answer.
     """
-    try:
-        import dask
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        option = "--workers" if scheduler in (None, LOCAL) else "--scheduler"
-        raise InputError(
-            f'{option}: needs Dask ({error}); install it by: pip install "mustlink[dask]"'
-        ) from error
+    option = "--workers" if scheduler in (None, LOCAL) else "--scheduler"
+    dask, distributed = (needed(name, option, "dask") for name in ("dask", "distributed"))
     with contextlib.ExitStack() as closing:
         closing.enter_context(_silent())
         if scheduler in (None, LOCAL):
@@ -43,7 +38,7 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
             closing.enter_context(dask.config.set({"distributed.worker.daemon": False}))
             with _without_ctrl_c():
                 cluster = closing.enter_context(
-                    LocalCluster(
+                    distributed.LocalCluster(
                         n_workers=workers or 1,
                         threads_per_worker=1,
                         dashboard_address="127.0.0.1:0",
@@ -52,10 +47,10 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
                         silence_logs=logging.CRITICAL,
                     )
                 )
-            yield closing.enter_context(Client(cluster))
+            yield closing.enter_context(distributed.Client(cluster))
             return
         try:
-            client = closing.enter_context(Client(scheduler, timeout=_ANSWER))
+            client = closing.enter_context(distributed.Client(scheduler, timeout=_ANSWER))
         except (OSError, ValueError, TypeError) as error:
             words = " ".join(str(error).split())
             raise InputError(
