@@ -108,11 +108,12 @@ def test_the_default_observer_is_silent(capsys):
 def test_convergence_says_what_is_missing_and_what_to_do():
     good = Convergence("lobpcg", "tolerance", 7, np.array([1e-9, 1e-10]), 1e-8)
     assert good.converged.all()
-    assert good.status == "lobpcg: all pairs below 1e-08 in 7 steps"
+    assert good.status == "lobpcg: residuals below 1e-08 in 7 steps"
     bad = Convergence("lobpcg", "max_iter", 7, np.array([1e-9, 1e-3]), 1e-8)
     assert bad.converged.tolist() == [True, False]
     assert (
-        bad.status == "lobpcg: pairs 1 (1.0e-03) above 1e-08 after 7 steps; raise max_iter or tol"
+        bad.status
+        == "lobpcg: residuals 1 (1.0e-03) above 1e-08 after 7 steps; raise max_iter or tol"
     )
 
 

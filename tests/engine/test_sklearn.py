@@ -503,7 +503,7 @@ def test_an_observer_hears_what_would_be_a_python_warning(recwarn):
     ("case", "words"),
     [
         ("unconverged", "above 1e-12 after 1 steps"),
-        ("broken", "on balance: the graph says otherwise"),
+        ("broken", "on average: the graph says otherwise"),
         ("giant", "one cluster holds"),
         ("contradiction", "contradiction"),
         ("unreachable", "no edge: their constraints cannot act"),

@@ -208,7 +208,7 @@ def test_contradictions_are_told_or_refused(mustlink, tmp_path):
 def test_contradictions_are_told_by_name(mustlink, tmp_path):
     line = f"cluster named.csv -k 3 --constraints named_pairs.csv -o {tmp_path}/o.h5"
     both = r"pair \(n0, n1\) is must-link in line 2, cannot-link in line 6"
-    chain = r"cannot-link \(n2, n4\) of line 7 lies in a group of 3 must-linked nodes by n2 - n3"
+    chain = r"cannot-link \(n2, n4\) of line 7 parts two of 3 nodes that are must-linked by n2 - n3"
     for more, code in (("", 0), (" --strict", 2)):
         found, _, err = mustlink(line + more)
         assert found == code, err

@@ -152,7 +152,7 @@ def test_page_holds_the_numbers_of_the_facts(report):
     for name, share in zip(("must-links", "cannot-links"), shares, strict=True):
         n = asked[name.removesuffix("-links")]["n"]
         assert f"{pages.percent(share)} of {n} {name}" in page.text
-    assert f"{pages.percent(sum(shares) / 2)} on balance" in page.text
+    assert f"{pages.percent(sum(shares) / 2)} on average" in page.text
     assert "constraints kept" in page.text
     assert sum(row["size"] for row in facts["clusters"]) == N
     for row in facts["clusters"]:

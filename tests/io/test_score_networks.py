@@ -95,7 +95,7 @@ def test_pairs_of_nodes_in_no_cluster_are_told_apart(mustlink):
     Path("pairs.csv").write_text("i,j,belief\n0,1,1\n0,60,-1\n0,101,1\n100,101,-1\n")
     code, said, _ = mustlink("score two.txt --constraints pairs.csv")
     assert code == 0
-    assert "100.0% on balance: 100.0% of 1 must-links" in " ".join(said.split())
+    assert "100.0% on average: 100.0% of 1 must-links" in " ".join(said.split())
     assert "2 more are of nodes in no cluster" in " ".join(said.split())
     told = json.loads(mustlink("score two.txt --constraints pairs.csv --json")[1])
     assert told["satisfaction"]["n_unclustered"] == 2

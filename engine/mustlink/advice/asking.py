@@ -125,10 +125,10 @@ class Settled:
         if not self.draws:
             return "too few answers to leave some of them out; go on"
         word = "more answers hardly matter" if self.enough else "more answers matter"
-        part, of = ("half", "half") if self.left_out == _HELD else ("a tenth", "tenth")
+        part = "half" if self.left_out == _HELD else "a tenth"
         return (
-            f"{word}: without {part} of them {self.moved:.1%} of the rows get another result, and "
-            f"{self.agreed:.0%} of that {of} is predicted"
+            f"{word}: without {part} of the answers {self.moved:.1%} of the rows get another "
+            f"result, which agrees with {self.agreed:.0%} of the answers left out"
         )
 
 

@@ -353,7 +353,8 @@ class ConstrainedSpectral(InformedClusterer):
             recorder.note(solution.note)
         doubt_feasible(solution, recorder)
         tell_unconverged(recorder, solution.convergence, single=request.stated[0])
-        other = 'subspace="exact" or another method' if request.in_memory else "another method"
+        smooth = request.in_memory and choice.p is not None
+        other = 'subspace="exact" or another method' if smooth else "another method"
         shares = warn_if_broken(self.labels_, known, recorder, other)
         network: dict[str, Any] = {}
         if not request.in_memory:

@@ -15,9 +15,9 @@ from mustlink.eigen.problem import EigenSolution
 from mustlink.selection.held_out import NONE, SelectedModel
 
 Ints = NDArray[np.int64]
-# Shares of constraints kept below which a warning is due: on balance, and of one kind.
+# Shares of constraints kept below which a warning is due: on average, and of one kind.
 _LOW, _BROKEN = 0.7, 0.5
-_CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
+_CHANCE = 0.55  # on average, where 0.5 is what trivial answers keep
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 _MUCH = 0.5  # share of the nodes of a component that is worth to be clustered by itself
 # Share of λ_{K+1} − λ_1: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits
@@ -36,9 +36,10 @@ def note_contradictions(known: Constraints, recorder: Recorder) -> None:
         noun = "contradictions" if len(against) > 1 else "contradiction"
         more = f" and {len(against) - 3} more" if len(against) > 3 else ""
         named = "; ".join(str(one) for one in against[:3])
+        cancel = any(one.reason == "both signs" for one in against)
+        opposite = "; opposite beliefs in one pair cancel" if cancel else ""
         recorder.warn(
-            f"{len(against)} {noun} in the constraints, kept as soft; opposite "
-            f"beliefs in one pair cancel: {named}{more}"
+            f"{len(against)} {noun} in the constraints, kept as soft{opposite}: {named}{more}"
         )
 
 
@@ -70,8 +71,8 @@ def warn_if_broken(
 def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
     """Which shares of the constraints, weighted by belief, are kept, where that says little.
 
-    One of the kinds is mostly broken, both on balance are below 70 %, or a trivial answer keeps
-    about as much: of both kinds half on balance, of one kind what clusters of these sizes keep at
+    One of the kinds is mostly broken, both on average are below 70 %, or a trivial answer keeps
+    about as much: of both kinds half on average, of one kind what clusters of these sizes keep at
     random.
     """
     kinds = kept_by_kind(labels, known)
@@ -88,7 +89,7 @@ def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
     )
     text = f"{first} are kept" + "".join(f", and {other}" for other in rest)
     if len(kept) == 2 and balanced < _CHANCE:
-        return f"{text}; one cluster of all nodes, or random ones, keep as much on balance"
+        return f"{text}; one cluster of all nodes, or random ones, keep as much on average"
     if len(kept) == 1:
         clustered = labels[labels >= 0]
         sizes = np.bincount(clustered) / max(clustered.size, 1)

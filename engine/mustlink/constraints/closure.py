@@ -52,9 +52,11 @@ class Contradiction:
         chain = [node(one) for one in self.path]
         if len(chain) > 6:
             chain = [*chain[:3], "…", *chain[-2:]]
-        by = f" by {' - '.join(chain)}" if chain else ""
-        group = f"a group of {self.n_nodes} must-linked nodes"
-        return f"cannot-link {named} of {lines[0]} lies in {group}{by}"
+        links = f" by {' - '.join(chain)}" if chain else ""
+        return (
+            f"cannot-link {named} of {lines[0]} parts two of {self.n_nodes} nodes that are "
+            f"must-linked{links}"
+        )
 
 
 def close(

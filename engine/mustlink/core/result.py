@@ -48,11 +48,11 @@ class Convergence:
         """One line: what happened and, where something is missing, what to do."""
         missed = np.flatnonzero(~self.converged)
         if missed.size == 0:
-            return f"{self.solver}: all pairs below {self.tolerance:.2g} in {self.iterations} steps"
+            return f"{self.solver}: residuals below {self.tolerance:.2g} in {self.iterations} steps"
         named = ", ".join(f"{i} ({self.residuals[i]:.1e})" for i in missed[:10])
         remedy = _REMEDIES.get(self.reason, _REMEDIES[MAX_ITER])
         return (
-            f"{self.solver}: pairs {named}{' …' if missed.size > 10 else ''} above "
+            f"{self.solver}: residuals {named}{' …' if missed.size > 10 else ''} above "
             f"{self.tolerance:.2g} after {self.iterations} steps{remedy}"
         )
 
@@ -134,23 +134,23 @@ def network_in_words(found: Mapping[str, Any]) -> str:
 
 
 def kept_in_words(kept: Mapping[str, float]) -> str:
-    """Constraints kept: on balance where there are both kinds, then kind by kind."""
+    """Constraints kept: on average where there are both kinds, then kind by kind."""
     kinds = (("must", "must-links"), ("cannot", "cannot-links"))
     parts = [
         f"{kept[f'{kind}_kept']:.1%} of {int(kept[f'n_{kind}']):,} {name}"
         for kind, name in kinds
         if kept[f"n_{kind}"]
     ]
-    on_balance = f"{kept['balanced']:.1%} on balance: " if len(parts) == 2 else ""
+    on_average = f"{kept['balanced']:.1%} on average: " if len(parts) == 2 else ""
     left = int(kept.get("n_unclustered", 0))
     apart = f"{left:,} more are of nodes in no cluster" if left else ""
-    return "; ".join(filter(None, [on_balance + ", ".join(parts), apart]))
+    return "; ".join(filter(None, [on_average + ", ".join(parts), apart]))
 
 
 def feasible_in_words(
     vectors: Mapping[str, Any] | None, cuts: Mapping[str, Any] | None = None
 ) -> str:
-    """How many of the vectors wanted there are, and of all feasible cuts the least α beside β."""
+    """How many of the vectors wanted there are, and which of all feasible cuts."""
     if not vectors:
         return ""
     text = "{found} of {wanted} vectors".format_map(vectors)
@@ -160,8 +160,7 @@ def feasible_in_words(
     others = f"the cheapest of {known:,} {'' if cuts['complete'] else 'leading '}feasible cuts"
     if known == vectors["found"] and cuts["complete"]:
         others = "no other is feasible"
-    least = min(alpha for alpha, used in zip(cuts["alpha"], cuts["used"], strict=True) if used)
-    return f"{text}, {others}; α {least:.4g} or more, β {cuts['beta']:.4g}"
+    return f"{text}, {others}"
 
 
 def _lines(report: Report) -> list[str]:

@@ -41,7 +41,7 @@ def row(job: BatchJob, state: State) -> dict[str, Any]:
         "output": str(job.ready.output),
         "n_nodes": report.n_nodes,
         "n_clusters": None if report.sizes is None else sum(1 for n in report.sizes if n),
-        "kept": kept.on_balance if kept else None,
+        "kept": kept.on_average if kept else None,
         "must_kept": shares.get("must-links"),
         "cannot_kept": shares.get("cannot-links"),
         **scores,

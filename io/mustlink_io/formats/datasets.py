@@ -284,7 +284,9 @@ def load(
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, spec)
     if place.part and place.suffix != ".npz":
-        raise InputError(f"{place}: a table of points has no parts; give {place.path}")
+        raise InputError(
+            f"{place}: all columns of a table are coordinates; give {place.path}, and leave some out by --drop"
+        )
     found = _read(place, spec, directed=want == "directed")
     data = _decide(found, want, place, advance, spec)
     one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says

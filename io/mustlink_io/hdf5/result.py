@@ -120,7 +120,7 @@ class Satisfaction(ResultPart):
         return [(name, share or 0.0, int(count)) for name, share, count in kinds if count]
 
     @property
-    def on_balance(self) -> float | None:
+    def on_average(self) -> float | None:
         """`balanced`, also where the file lacks it; None without constraints."""
         shares = [share for _, share, _ in self.kinds]
         return sum(shares) / len(shares) if shares else None

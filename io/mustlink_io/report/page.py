@@ -193,7 +193,7 @@ def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     kept = _kept(facts)
     if kept:
         shares = [share for _, share, _ in kept]
-        balance = ", on balance" if len(kept) > 1 else ""
+        balance = ", on average" if len(kept) > 1 else ""
         tiles.append((f"constraints kept{balance}", percent(sum(shares) / len(shares))))
     if len(kept) > 1:
         tiles += [(f"{name} kept", percent(share)) for name, share, _ in kept]

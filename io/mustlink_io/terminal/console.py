@@ -167,14 +167,14 @@ def nodes_left(count: int | None) -> str | None:
 
 
 def constraints_kept(kept: Satisfaction | None) -> str | None:
-    """Return the satisfaction of constraints in one line, the two kinds on balance first."""
-    if kept is None or (kept.on_balance is None and not kept.n_unclustered):
+    """Return the satisfaction of constraints in one line, the two kinds on average first."""
+    if kept is None or (kept.on_average is None and not kept.n_unclustered):
         return None
     apart = f"{int(kept.n_unclustered):,} more are of nodes in no cluster"
-    if kept.on_balance is None:
+    if kept.on_average is None:
         return apart
     kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.kinds)
-    words = kinds if len(kept.kinds) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+    words = kinds if len(kept.kinds) == 1 else f"{kept.on_average:.1%} on average: {kinds}"
     return f"{words}; {apart}" if kept.n_unclustered else words
 
 

@@ -106,6 +106,8 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     answers = [_as_answer(one, opened, path, classes) for one in lines]
     unknown = [one for one in answers if one.kind == "unknown"]
     known = [one for one in answers if one.kind != "unknown"]
+    if not known:
+        raise InputError(f"{path}: no answer; fill in its column `answer`")
     journal = Journal.beside(target, session.estimator)
     if target != opened.path and journal.read():
         raise InputError(
@@ -113,8 +115,7 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
             "it away"
         )
     session.journal = None  # the table holds the answers until the model does
-    if known:
-        session.take(known)
+    session.take(known)
     found = ml.settled(session.estimator)
     session.answers += unknown
     more = [] if output is None else ["-o", output]

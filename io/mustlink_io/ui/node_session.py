@@ -135,8 +135,8 @@ class NodeSession:
         self._spreads = hasattr(estimator, "given_labels_")
         if not self._spreads and not isinstance(estimator, InformedClusterer):
             raise InputError(
-                f"{type(estimator).__name__}: takes no answers; fit one that takes constraints or "
-                "labels, such as CSP (-m csp) or Poisson"
+                f"{type(estimator).__name__}: takes no answers; run again with -m csp, which "
+                "needs no labels to begin with, or with labels and -m poisson"
             )
         self._ask = ask
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
