@@ -56,7 +56,7 @@ class SSSC(ConstrainedSpectral):
       as much as many of the other; with False all links weigh alike. "auto" is eq. 11
       with `subspace="exact"`, `gamma="search"` or weights of one's own, else False.
     * `must_weight`, `cannot_weight`: weights β of must-links and α of cannot-links; the paper takes
-      1 and 1, and what counts is their ratio.
+      1 and 1, and what counts is their ratio. Others than 1 make "auto" of `balanced` True.
     * `assign`: how vectors become clusters: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors
       of one sign are rejected, the next one is cut at 0 (§3.4), or "split", at the value that keeps
       most constraints; "auto".
