@@ -285,7 +285,8 @@ def load(
         return _load_h5(place, want, advance, spec)
     if place.part and place.suffix != ".npz":
         raise InputError(
-            f"{place}: all columns of a table are coordinates; give {place.path}, and leave some out by --drop"
+            f"{place}: all columns of a table are coordinates; give {place.path}, and leave some "
+            "out by --drop"
         )
     found = _read(place, spec, directed=want == "directed")
     data = _decide(found, want, place, advance, spec)
