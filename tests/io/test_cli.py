@@ -670,6 +670,22 @@ def test_a_stage_whose_end_is_unknown_shows_how_long_it_runs(monkeypatch):
     assert stream.getvalue() == "  propagating: 15.0 s\n"
 
 
+def test_lines_of_compiling(monkeypatch):
+    now = iter(np.arange(0, 1000, 6.0))
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    stream = io.StringIO()
+    lines, quiet = (progress.LogLines(stream, quiet=how) for how in (False, True))
+    for done, total, left in ((0, 31, 20.0), (4, 31, 17.0), (11, 31, 75.0), (30, None, None)):
+        lines.compiling(done, total, left)
+    lines.compiling(40, None, None)
+    quiet.compiling(0, 31, 20.0)
+    assert stream.getvalue().splitlines() == [
+        "  compiling 1 of 31 kernels, 20.0 s left",
+        "  compiling 12 of 31 kernels, 1:15 left",
+        "  compiling kernel 41",
+    ]
+
+
 def test_bars_of_progress():
     from rich.console import Console
 
@@ -677,10 +693,13 @@ def test_bars_of_progress():
     console = Console(file=stream, force_terminal=True, width=80, color_system=None)
     with progress.Bars(console) as bars:
         bars.begin("embedding")
+        bars.compiling(11, 31, 20.0)
+        bars.compiling(12, None, None)
         bars.advance("embedding", 0.5)
         bars.end("embedding", 75.0)
         bars.note("look [here]")
         bars.warn("doubt [it]")
+    assert "compiling 12 of 31 kernels, 20.0 s left" in stream.getvalue()
     assert "embedding: 1:15" in stream.getvalue()
     assert "note: look [here]" in stream.getvalue()
     assert "warning: doubt [it]" in stream.getvalue()

@@ -202,7 +202,8 @@ _OWN = "mustlink-kernels-"
 
 def _folder_of_numba() -> Path:
     """The folder that numba chooses; RuntimeError where there is none."""
-    return Path(nb.njit(cache=True)(_nothing).stats.cache_path)
+    made: Any = nb.njit(cache=True)(_nothing)
+    return Path(made.stats.cache_path)
 
 
 def _others(given: str) -> list[Path]:

@@ -130,7 +130,9 @@ class Bars(LogLines):
         if self._kernels is None:
             self._kernels = self._progress.add_task("")
         words = compiling_text(done, total, seconds_left)
-        self._progress.update(self._kernels, description=words, total=total, completed=done)
+        self._progress.update(
+            self._kernels, description=words, total=total, completed=done, refresh=True
+        )
 
     def _compiled(self) -> None:
         if self._kernels is not None:
