@@ -211,6 +211,7 @@ def test_the_least_of_all_is_taken_with_its_source(tmp_path, monkeypatch):
     here = automatic_memory(root=root)
     own = min(resident_bytes(), resources.PROGRAM)  # the program is counted by every fit
     assert 0.96 * (2 * GB + own) <= here.limit <= 1.01 * (2 * GB + own)
+    assert here.limit <= 3 * GB
     assert here.source == "left by a cgroup's limit of 3.00 GB"
     assert here.enforced
     assert most_memory(root) <= 3 * GB
