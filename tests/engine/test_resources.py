@@ -343,6 +343,7 @@ def test_with_enough_memory_auto_is_no_limit(kind):
     assert usual.notes == free.notes
 
 
+@pytest.mark.thorough
 def test_short_of_memory_a_fit_keeps_to_what_there_is_and_says_whose_it_is(monkeypatch):
     points = np.random.default_rng(2).normal(size=(30_000, 8)).astype(np.float32)
     recorder = Recorder()
