@@ -211,6 +211,7 @@ def test_the_least_of_all_is_taken_with_its_source(tmp_path, monkeypatch):
     here = automatic_memory(root=root)
     own = min(resident_bytes(), resources.PROGRAM)  # the program is counted by every fit
     assert 0.96 * (2 * GB + own) <= here.limit <= 1.01 * (2 * GB + own)
+    assert here.limit <= 3 * GB
     assert here.source == "left by a cgroup's limit of 3.00 GB"
     assert here.enforced
     assert most_memory(root) <= 3 * GB
@@ -342,6 +343,7 @@ def test_with_enough_memory_auto_is_no_limit(kind):
     assert usual.notes == free.notes
 
 
+@pytest.mark.thorough
 def test_short_of_memory_a_fit_keeps_to_what_there_is_and_says_whose_it_is(monkeypatch):
     points = np.random.default_rng(2).normal(size=(30_000, 8)).astype(np.float32)
     recorder = Recorder()

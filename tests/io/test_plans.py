@@ -102,3 +102,31 @@ def test_points_that_the_caller_holds_take_their_part():
     assert held.at_home(cost) == in_file.at_home(cost) + 4 * n * d
     assert home_for(10**11, cost, in_file).held == 4 * n * d
     assert home_for(in_file.at_home(cost), cost, in_file).held == 0
+
+
+def test_without_a_named_memory_a_plan_keeps_to_what_there_is_and_says_whose(monkeypatch, capsys):
+    line = ["plan", "1000000x64", "-k", "10"]
+
+    def plan(*words):
+        assert cli([*line, *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    monkeypatch.setenv("MUSTLINK_MEMORY", "1GB")
+    short = plan()
+    assert (short["memory"], short["memory_here"]) == (10**9, 10**9)
+    assert short["memory_source"] == "named by MUSTLINK_MEMORY"
+    assert short["peak_bytes"] == plan("--memory", "1GB")["peak_bytes"] <= 10**9
+    assert any("stay on disk" in change for change in short["changes"])
+    none = plan("--memory", "none")
+    assert (none["memory"], none["memory_source"]) == (None, "")
+    monkeypatch.setenv("MUSTLINK_MEMORY", "900GB")
+    ample = plan()
+    assert (ample["memory"], ample["changes"]) == (None, none["changes"])
+    assert cli(line) == 0
+    assert "named by MUSTLINK_MEMORY: enough" in " ".join(capsys.readouterr().out.split())
+    for named, words in (("300MB", "300 MB, named by MUSTLINK_MEMORY, but"), ("3x", "not a size")):
+        monkeypatch.setenv("MUSTLINK_MEMORY", named)
+        assert cli(line) == 2
+        told = capsys.readouterr().err
+        assert words in told
+        assert told.count("\n") == 1

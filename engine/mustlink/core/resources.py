@@ -124,6 +124,8 @@ def automatic_memory(held: int = 0, root: Path = _SYSTEM) -> Allowed:
     if least is None:
         return Allowed()
     counted = least.left + min(resident_bytes(), PROGRAM + held)
+    if least.enforced:  # pages of libraries may be another group's
+        counted = min(counted, least.limit)
     step = 1 << max(counted.bit_length() - 1 - _STEPS, 0)
     return Allowed(counted // step * step, least.source, least.enforced)
 
