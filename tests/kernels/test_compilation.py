@@ -1,11 +1,14 @@
 """Compiled kernels on disk: shared by processes, and done without where nothing can be written."""
 
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from mustlink.kernels.row_hash import sort_row
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 CODE = """
@@ -36,6 +39,12 @@ def child(code=CODE, **environment):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_garbage_is_searched_again_after_compiling():
+    with pytest.raises(TypeError):
+        sort_row.compile((int,))  # it has four arguments
+    assert gc.isenabled()
 
 
 @pytest.mark.thorough
