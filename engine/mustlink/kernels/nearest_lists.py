@@ -273,16 +273,6 @@ def _outside(
                         best[q], near[q] = value, i
 
 
-@kernel(fastmath=_FAST_OUTSIDE)
-def _inside(X: Any, group: Any, Q: Any, near: Any, best: Any) -> None:
-    for i in range(X.shape[0]):
-        q = group[i]
-        if q >= 0:
-            value = _gap_outside(X, i, Q, q)
-            if value < best[q]:
-                best[q], near[q] = value, i
-
-
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -318,7 +308,16 @@ def nearest_inside(X: NDArray[Any], group: NDArray[np.integer], Q: NDArray[np.fl
     `group` (n,), -1 for rows of none of them; else as `nearest_outside`. Cost: n·d operations.
     """
     near, best = _nothing(Q.shape[0])
-    _inside(X, group, Q, near, best)
+    step = max(_ROWS, _PIECE // Q.shape[1])
+    for start in range(0, len(X), step):
+        rows = start + np.flatnonzero(group[start : start + step] >= 0)
+        own = group[rows]
+        gap = X[rows] - Q[own]
+        lengths = np.einsum("ij,ij->i", gap, gap)
+        before = best.copy()
+        np.minimum.at(best, own, lengths)
+        first = np.flatnonzero((lengths == best[own]) & (lengths < before[own]))[::-1]
+        near[own[first]] = rows[first]  # the last one written stays
     return near, best
 
 
