@@ -1,5 +1,6 @@
 """Compiled kernels on disk: shared by processes, and done without where nothing can be written."""
 
+import gc
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mustlink.context import compilation
+from mustlink.kernels.row_hash import sort_row
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import kernels
@@ -49,6 +51,12 @@ def child(code=CODE, **environment):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_garbage_is_searched_again_after_compiling():
+    with pytest.raises(TypeError):
+        sort_row.compile((int,))  # it has four arguments
+    assert gc.isenabled()
 
 
 @pytest.mark.thorough

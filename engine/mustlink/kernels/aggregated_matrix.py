@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.row_hash import sort_row
 from mustlink.kernels.threads import loop
+from mustlink.kernels.tiles import lowest_bit
 
 _ONE = np.uint64(1)
-_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # its 64 runs of 6 bits are all different
-_PLACES = np.argsort([((1 << bit) * int(_SEQUENCE) % 2**64) >> 58 for bit in range(64)])
 _NEAR = 256  # columns for each of a row's entries up to which they are put in order by their bits
 _BLOCKS = 8  # of aggregates, each with lists as long as there are aggregates
 
@@ -44,18 +43,12 @@ def _count(
 
 
 @inlined()
-def _lowest(word: Any) -> Any:
-    """Which is the lowest bit of a word that is set, by de Bruijn's sequence."""
-    return _PLACES[((word & (~word + _ONE)) * _SEQUENCE) >> np.uint64(58)]
-
-
-@inlined()
 def _in_order(bits: Any, low: int, high: int, columns: Any, at: int) -> None:
     """Write which bits of the words low to high are set, rising, from place `at` on; clear them."""
     for word in range(low, high + 1):
         left = bits[word]
         while left:
-            columns[at] = 64 * word + _lowest(left)
+            columns[at] = 64 * word + lowest_bit(left)
             left &= left - _ONE
             at += 1
         bits[word] = 0

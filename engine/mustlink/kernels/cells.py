@@ -264,7 +264,7 @@ def go_on(
     for i in range(first, stop):
         for c in range(d):
             x[0, c] = X[i, c] - middle[c]
-        best = found[i]
+        best = np.int64(found[i])
         least = squared_gap(x, 0, at, best)
         while True:
             a = best
@@ -273,9 +273,10 @@ def go_on(
             for s in range(around.shape[1]):
                 if gaps[a, s] >= bound:
                     break
-                value = squared_gap(x, 0, at, around[a, s])
+                other = np.int64(around[a, s])
+                value = squared_gap(x, 0, at, other)
                 if value < least:
-                    least, best = value, around[a, s]
+                    least, best = value, other
                     bound = own + np.sqrt(value)
             if best == a:
                 break

@@ -30,34 +30,32 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
     score, lanes = np.empty(w, products.dtype), np.empty(_LANES, products.dtype)
     near = np.empty(w + 1, np.int32)
     for i in range(m):
-        row, kept, columns = products[i], values[i], places[i]
         for j in range(w):
-            score[j] = norms[j] - two * row[j]
-        limit = kept[last]
+            score[j] = norms[j] - two * products[i, j]
+        limit = values[i, last]
         if w >= 2 * _LANES and k <= _LANES:
             limit = min(limit, _bound(score, lanes, k, limit))
         found = np.uint64(0)
         for start in range(0, w, _CHUNK):
-            chunk = score[start : start + _CHUNK]
-            some = np.int32(0)
-            for j in range(chunk.shape[0]):
-                some += np.int32(chunk[j] <= limit)
+            stop, some = min(start + _CHUNK, w), np.int32(0)
+            for j in range(start, stop):
+                some += np.int32(score[j] <= limit)
             if some == 0:
                 continue
-            for j in range(chunk.shape[0]):  # without a branch: which are near is hard to guess
-                near[found] = start + j
-                found += np.uint64(chunk[j] <= limit)
+            for j in range(start, stop):  # without a branch: which are near is hard to guess
+                near[found] = j
+                found += np.uint64(score[j] <= limit)
         for c in range(found):
             value = score[near[c]]
-            if value >= kept[last]:
+            if value >= values[i, last]:
                 continue
             at = last
-            while at > 0 and kept[at - one] > value:
-                kept[at] = kept[at - one]
-                columns[at] = columns[at - one]
+            while at > 0 and values[i, at - one] > value:
+                values[i, at] = values[i, at - one]
+                places[i, at] = places[i, at - one]
                 at -= one
-            kept[at] = value
-            columns[at] = first + near[c]
+            values[i, at] = value
+            places[i, at] = first + near[c]
 
 
 @inlined(fastmath={"nsz", "nnan"})
@@ -69,9 +67,8 @@ def _bound(score: Any, lanes: Any, k: int, known: Any) -> Any:
     for lane in range(_LANES):
         lanes[lane] = score[lane]
     for start in range(_LANES, score.shape[0] // _LANES * _LANES, _LANES):
-        chunk = score[start : start + _LANES]
         for lane in range(_LANES):
-            lanes[lane] = min(lanes[lane], chunk[lane])
+            lanes[lane] = min(lanes[lane], score[start + lane])
     low, high = lanes[0], lanes[0]
     for lane in range(_LANES):
         low, high = min(low, lanes[lane]), max(high, lanes[lane])
@@ -276,16 +273,6 @@ def _outside(
                         best[q], near[q] = value, i
 
 
-@kernel(fastmath=_FAST_OUTSIDE)
-def _inside(X: Any, group: Any, Q: Any, near: Any, best: Any) -> None:
-    for i in range(X.shape[0]):
-        q = group[i]
-        if q >= 0:
-            value = _gap_outside(X, i, Q, q)
-            if value < best[q]:
-                best[q], near[q] = value, i
-
-
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -321,7 +308,16 @@ def nearest_inside(X: NDArray[Any], group: NDArray[np.integer], Q: NDArray[np.fl
     `group` (n,), -1 for rows of none of them; else as `nearest_outside`. Cost: n·d operations.
     """
     near, best = _nothing(Q.shape[0])
-    _inside(X, group, Q, near, best)
+    step = max(_ROWS, _PIECE // Q.shape[1])
+    for start in range(0, len(X), step):
+        rows = start + np.flatnonzero(group[start : start + step] >= 0)
+        own = group[rows]
+        gap = X[rows] - Q[own]
+        lengths = np.einsum("ij,ij->i", gap, gap)
+        before = best.copy()
+        np.minimum.at(best, own, lengths)
+        first = np.flatnonzero((lengths == best[own]) & (lengths < before[own]))[::-1]
+        near[own[first]] = rows[first]  # the last one written stays
     return near, best
 
 

@@ -131,27 +131,37 @@ def _typed_copy(
 
 
 def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    kinds = signature.args
-    X, Y = (context.make_array(kinds[k])(context, builder, arguments[k]) for k in (0, 3))
-    first, c, j, d, count, width = (arguments[k] for k in (1, 2, 4, 5, 6, 7))
+    X, Y = (context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 3))
+    name = f"mustlink.copy.{signature.args[0].dtype}.{signature.args[3].dtype}"
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = _copy_function(builder.module, name, X.data.type, Y.data.type)
+    widths = [builder.extract_value(block.shape, 1) for block in (X, Y)]
+    builder.call(function, [X.data, Y.data, *widths, *arguments[1:3], *arguments[4:]])
+    return context.get_dummy_value()
+
+
+def _copy_function(module: Any, name: str, source: Any, target: Any) -> Any:
+    """A function of its own: written into its six callers it would be compiled six times."""
+    kind = ir.FunctionType(ir.VoidType(), [source, target, *[_WORD] * 8])
+    function = ir.Function(module, kind, name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    X, Y, x_width, y_width, first, c, j, d, count, width = function.args
 
     def constant(number: int) -> Any:
         return ir.Constant(_WORD, number)
 
     def copy(i: Any, k: Any, lanes: int) -> None:
-        places = []
-        for block, kind, row, column in (
-            (X, kinds[0], builder.add(first, i), builder.add(c, k)),
-            (Y, kinds[3], builder.add(j, i), builder.add(d, k)),
-        ):
-            start = builder.mul(row, builder.extract_value(block.shape, 1))
-            vector = ir.VectorType(context.get_data_type(kind.dtype), lanes)
-            places.append(_vector(builder, block.data, builder.add(start, column), vector))
-        x = _loaded(builder, places[0])
-        wanted = places[1].type.pointee
-        if x.type != wanted:
-            x = builder.fpext(x, wanted)
-        builder.store(x, places[1], align=_bytes(wanted))
+        from_row = builder.mul(builder.add(first, i), x_width)
+        to_row = builder.mul(builder.add(j, i), y_width)
+        old, new = (ir.VectorType(pointer.pointee, lanes) for pointer in (source, target))
+        from_place = builder.add(from_row, builder.add(c, k))
+        x = _loaded(builder, _vector(builder, X, from_place, old))
+        x = x if old == new else builder.fpext(x, new)
+        to_place = builder.add(to_row, builder.add(d, k))
+        builder.store(x, _vector(builder, Y, to_place, new), align=_bytes(new))
 
     with cgutils.for_range(builder, count) as rows:
         i = rows.index
@@ -163,7 +173,8 @@ def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> An
                 with cgutils.for_range(builder, builder.udiv(width, constant(8))) as columns:
                     copy(i, builder.mul(columns.index, constant(8)), 8)
                 copy(i, builder.sub(width, constant(8)), 8)
-    return context.get_dummy_value()
+    builder.ret_void()
+    return function
 
 
 _tile: Any = intrinsic(_typed_tile)

@@ -35,7 +35,7 @@ from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs.carried import graph_of_all
 from mustlink_io.jobs.diagnostics import graph_health, health_of, stages_of
 from mustlink_io.jobs.methods import flag
-from mustlink_io.jobs.on_disk import shape_of
+from mustlink_io.jobs.on_disk import shape_of, tells_shape
 
 _USUAL = 15  # neighbours
 
@@ -151,7 +151,7 @@ def _declared(job: GraphJob) -> Allowed:
     named = named_memory(job.memory)
     if named is not None:
         return named
-    if formats.declared_shape(job.data) is None:
+    if not tells_shape(job.data):
         return Allowed()
     shape = shape_of(job.data, replace(job.steps, one_hot=(), drop_missing=False, drop=()))
     return _allowed(job, shape.n, shape.d) if shape.d else Allowed()

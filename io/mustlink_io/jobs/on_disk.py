@@ -93,6 +93,11 @@ def shape_of(
     return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)
 
 
+def tells_shape(text: str) -> bool:
+    """Whether a file tells the shape of its data before these are read."""
+    return formats.parse(text).suffix in (".npy", *formats.HDF5)
+
+
 def shape_named(text: str) -> Shape | None:
     """The size that a text such as `10000000x16` names, for data that are not there yet.
 

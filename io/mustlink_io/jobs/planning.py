@@ -39,6 +39,7 @@ from mustlink_io.jobs.on_disk import (
     probe_of,
     refuse_large_text,
     shape_of,
+    tells_shape,
 )
 
 _GRAPH = ("kNN graph", "weights", "components")
@@ -90,7 +91,7 @@ def settled_here(job: Any) -> tuple[Allowed | None, Plan | None]:
         return None, None
     is_read = steps.one_hot or steps.drop_missing or steps.drop
     is_read = is_read or job.wanted in ("bipartite", "directed")
-    if is_read or any(formats.declared_shape(one) is None for one in (job.data, *job.views)):
+    if is_read or not all(map(tells_shape, (job.data, *job.views))):
         return None, None
     shape = shape_of(job.data, steps, job.wanted, job.apart)
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
