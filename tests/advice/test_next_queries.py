@@ -322,6 +322,7 @@ def test_settled_where_half_of_the_answers_would_do(method):
     assert ml.settled(est) == many
 
 
+@pytest.mark.thorough
 def test_settled_by_pairs_leaves_out_a_tenth():
     est, y, _ = fitted(n=120, method="CSP")
     pairs = random_pairs(120, 400)

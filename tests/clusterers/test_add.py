@@ -152,7 +152,7 @@ CLUSTERERS = ["NCut", "CSP", "SSSC", "FastGE", "ConstrainedAP", "SpectralLearnin
               "SSKK"]  # fmt: skip
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLUSTERERS)
 def test_new_points_are_clustered_as_by_a_new_fit(name):
     X, truth = blobs(330)

@@ -135,6 +135,7 @@ def test_constraints_on_nodes_without_an_edge_cannot_act(rng):
     assert np.array_equal(found.labels_[100:], [-1] * 5)
 
 
+@pytest.mark.thorough
 def test_the_number_of_clusters_is_that_of_the_classes(rng):
     W, groups = planted_graph(rng, 300, 3, inside=0.2, across=0.02)
     y = np.where(rng.random(300) < 0.2, groups, -1)

@@ -37,7 +37,7 @@ def planted(seed=0, n=120, k=3, pairs=60):
 # --- WD14 §4.4
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("side", ["matrix", "labels", "y"])
 @pytest.mark.parametrize(

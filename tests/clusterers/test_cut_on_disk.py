@@ -82,6 +82,7 @@ def test_components_and_isolated_nodes(rng, on_disk):
         fitted(stored(W), 290)
 
 
+@pytest.mark.thorough
 def test_regularisation_is_decided_as_in_memory(rng, on_disk):
     """Two dense groups with long chains that hang on them by one edge each."""
     W, _ = planted_graph(rng, 300, 2, inside=0.2, across=0.02)
@@ -110,6 +111,7 @@ def test_a_graph_that_fits_is_read_whole(rng):
     assert adjusted_rand_score(found.labels_, lp.transduction_) == 1.0
 
 
+@pytest.mark.thorough
 def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
     W, _ = planted_graph(rng, 400, 4, inside=0.2, across=0.02)
     found = [fitted(stored(W, entries), 4, memory=memory) for entries, memory in

@@ -69,7 +69,7 @@ def test_every_estimator_on_every_graph(graph):
         assert_valid(est, W.shape[0])
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ITERATED)
 def test_iterations_on_every_graph(name):
     for graph, make in GRAPHS.items():

@@ -107,6 +107,7 @@ def test_a_tiny_gap_where_more_clusters_are_asked_for_than_there_are():
     assert 3 not in doubts(CLEAR, 3)[0]
 
 
+@pytest.mark.thorough
 def test_refit_and_pairs_are_scored_too():
     y = np.where(np.arange(BLOCKS.size) % 10 == 0, BLOCKS, -1)
     est = ml.CSP(3, affinity="precomputed", random_state=0).fit(CLEAR, y)

@@ -93,7 +93,7 @@ def some_labels(y, seed=0, share=0.3):
     return np.where(np.random.default_rng(seed).random(y.size) < share, y, -1)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "method",
     [
@@ -122,7 +122,7 @@ def test_every_method_with_labels_is_calibrated_by_those_held_out(method):
     assert est.confidence_[7] == est.confidence_[9]
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["CSP", "SSSC"])
 def test_the_next_refit_finds_the_vectors_of_the_last(method):
     X, y = blobs(n=2500)  # so many that vectors are iterated

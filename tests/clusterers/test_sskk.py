@@ -119,6 +119,7 @@ def test_the_bound_makes_the_kernel_positive_and_steps_descend(seed, volume):
         assert state.size.min() > 0
 
 
+@pytest.mark.thorough
 @given(seeds, st.sampled_from(VOLUMES))
 @settings(max_examples=40)
 def test_sweeps_descend_to_where_no_single_move_helps(seed, volume):

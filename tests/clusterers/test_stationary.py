@@ -211,3 +211,8 @@ def test_bad_input(arguments, word):
     with pytest.raises(InputError, match=word) as caught:
         stationary_labelings(*arguments)
     assert "\n" not in str(caught.value)
+
+
+def test_bad_labelings():
+    with pytest.raises(InputError, match="3 nodes"):
+        stationary_residual(np.ones(4), 1.0, np.eye(3), np.eye(3))

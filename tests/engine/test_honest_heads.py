@@ -171,7 +171,7 @@ def test_refit_with_more_classes_makes_more_clusters(planted, kind):
 # ---------------------------------------------------------------- refit
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["SSSC", "SRCP"])
 def test_refit_takes_labels_or_constraints_first(planted, kind):
     W, truth = planted
@@ -253,6 +253,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_quiet_still_tells_what_to_doubt(mustlink, tmp_path):
     line = f"cluster points.npy -k 3 --labels wrong.txt -m csp --subspace 8 -o {tmp_path}/out.h5"
     code, said, err = mustlink(f"{line} --json --quiet")

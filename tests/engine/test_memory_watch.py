@@ -100,6 +100,7 @@ def test_a_stage_that_takes_more_than_the_budget_ends_in_one_line():
         assert np.ones(10).sum() == 10
 
 
+@pytest.mark.thorough
 def test_what_a_process_held_before_is_not_the_fits():
     held = np.ones(6 * 10**7)
     budget = Budget(parse_size("450MB"))

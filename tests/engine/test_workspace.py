@@ -121,3 +121,12 @@ def test_known_spectrum_is_the_longest_that_fits_came_by(graph):
     np.testing.assert_array_equal(known_spectrum(graph)[:4], found.values)
     basis = smoothest(Workspace(graph), 9)
     np.testing.assert_array_equal(known_spectrum(graph), basis.values[basis.n_ties :])
+
+
+def test_every_regularisation_has_a_name_of_its_own(graph):
+    """On disk, too, where a run with another one would take its vectors."""
+    graph.derived.origin = "this graph"
+    work = Workspace(graph, Recorder(), keeper=object())
+    names = {work.regularized(tau).name("eigenvectors", 4) for tau in (0.0, 0.1, 0.3)}
+    assert len(names) == 3
+    assert None not in names

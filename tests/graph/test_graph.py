@@ -335,6 +335,7 @@ def test_sampled_bridges_join_everything(monkeypatch):
     assert lengths.sum() <= 1.3 * exact.sum()
 
 
+@pytest.mark.thorough
 def test_thousands_of_small_components():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.random((3000, 2)), 4, axis=0)

@@ -135,7 +135,7 @@ def test_points_to_clusters(mustlink, tmp_path, data):
     assert inputs[0]["sha256"] == hashlib.sha256((data / "points.h5").read_bytes()).hexdigest()
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "source", ["points.h5:/points", "points.npy", "graph.h5", "graph.npz", "graph.edges"]
 )
@@ -205,6 +205,7 @@ def test_contradictions_are_told_or_refused(mustlink, tmp_path):
     assert err.rstrip().endswith("or leave out --strict to keep them as soft")
 
 
+@pytest.mark.thorough
 def test_contradictions_are_told_by_name(mustlink, tmp_path):
     line = f"cluster named.csv -k 3 --constraints named_pairs.csv -o {tmp_path}/o.h5"
     both = r"pair \(n0, n1\) is must-link in line 2, cannot-link in line 6"

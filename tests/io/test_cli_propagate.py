@@ -124,6 +124,7 @@ def test_options_reach_the_estimator(propagated, line):
     assert (found["labels"][KNOWN] == TRUTH[KNOWN]).all()
 
 
+@pytest.mark.thorough
 def test_default_is_poisson_and_the_engine_agrees(propagated, data):
     result, found = propagated("points.npy --labels few.txt --threads 1")
     assert result["method"] == "Poisson"
@@ -195,7 +196,7 @@ def test_labels_of_every_kind(propagated, labels):
     assert (np.unique(found["labels"], return_inverse=True)[1] == TRUTH).all()
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["gfhf", *ON_POINTS])
 def test_a_graph_made_before(propagated, data, method):
     result, found = propagated(f"points.npy --graph graph.h5 --labels few.txt -m {method}")
@@ -242,6 +243,7 @@ def test_info_and_score_of_a_result(mustlink, tmp_path):
     assert re.search(r"right class +1.0000", mustlink(f"score {out} --truth points.h5")[1])
 
 
+@pytest.mark.thorough
 def test_scores_of_exchanged_classes(mustlink, tmp_path):
     """Two classes exchanged are a perfect clustering, but wrong answers."""
     out, truth = tmp_path / "out.h5", tmp_path / "truth.txt"
@@ -361,6 +363,7 @@ def test_an_input_is_never_overwritten(mustlink, data, output):
     assert (data / output).read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_an_older_output_is_replaced_whole_or_kept(mustlink, tmp_path, monkeypatch):
     out = tmp_path / "out.h5"
     out.write_bytes(b"precious")
@@ -443,6 +446,7 @@ def test_a_node_with_two_labels(mustlink, tmp_path):
     assert "node 0 is labelled 1 and 2" in err
 
 
+@pytest.mark.thorough
 def test_without_a_method_the_data_decide(propagated):
     result, _ = propagated("points.npy --labels few.txt")
     assert result["method"] == "Poisson"

@@ -193,6 +193,7 @@ def test_runs_on_a_full_disk(tmp_path):
     assert "No space left on device" in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_terminal_that_takes_no_more(tmp_path):
     writing.write(tmp_path / "x.h5", some_content())

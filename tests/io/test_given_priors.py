@@ -102,7 +102,7 @@ def test_any_file_is_the_engine_s_prior(mustlink, data, tmp_path, file):
     assert asked == {"n_believed": 84, "mean_belief": 0.5, "n_as_believed": int(same.sum())}
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("belief", ["p.h5", "p.h5:/beliefs", "u.npy", "nodes.csv"])
 def test_a_belief_may_be_of_every_node(mustlink, data, tmp_path, belief):
     line = f"points.h5 --labels few.txt -m llgc --prior p.npy --belief {belief}"

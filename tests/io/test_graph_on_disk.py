@@ -254,6 +254,7 @@ def test_names_and_copies_are_in_the_result(planted, rng, little, shell, tmp_pat
         assert file["embedding"].shape == (700, 4)
 
 
+@pytest.mark.thorough
 def test_rows_alone_are_another_order(planted, rng, shell, tmp_path, monkeypatch):
     """Nodes numbered by where they lie: in memory and on disk answers are those of the rows."""
     path, truth = planted

@@ -188,6 +188,7 @@ def test_pixels_without_a_label(tmp_path):
         save_label_picture(labels, tmp_path / "a.png")
 
 
+@pytest.mark.thorough
 def test_an_array_of_labels_is_a_picture_for_fit(folder):
     """(h, w) is taken row by row for a graph of as many pixels."""
     image = np.asarray(Image.open(folder / "photo.png"))

@@ -39,7 +39,7 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "given",
     [
@@ -69,6 +69,7 @@ def test_labels_and_weights_of_one_table(mustlink, data, tmp_path):
     np.testing.assert_array_equal(labels_of(one), labels_of(two))
 
 
+@pytest.mark.thorough
 def test_plan_and_suggest_leave_them_out_too(mustlink, data):
     code, out, err = mustlink("plan numbers.csv -k 3 --labels numbers.csv:cls --json")
     assert (code, json.loads(out)["d"]) == (0, 2), err

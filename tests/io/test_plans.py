@@ -10,6 +10,7 @@ import mustlink as ml
 from cases import blobs
 from mustlink.context.method_cost import Cost, DiskCost, FitInput, home_for
 from mustlink.errors import InputError
+from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing
 from mustlink_io.jobs.cluster import ClusterJob

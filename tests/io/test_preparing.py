@@ -52,6 +52,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_the_shell_and_a_pipeline_give_the_same_labels(mustlink, data, tmp_path):
     out = tmp_path / "out.h5"
     code, _, err = mustlink(
@@ -70,6 +71,7 @@ def test_the_shell_and_a_pipeline_give_the_same_labels(mustlink, data, tmp_path)
     np.testing.assert_allclose(fitted.transform(raw), StandardScaler().fit_transform(raw))
 
 
+@pytest.mark.thorough
 def test_another_preparation_takes_nothing_from_the_work_folder(mustlink, tmp_path):
     out = tmp_path / "out.h5"
     line = f"cluster points.h5 -k 3 -m ncut --resume -o {out} --json"

@@ -204,6 +204,7 @@ def test_the_command_on_the_page_runs_again(report, mustlink, data):
     assert (h5py.File(data / "again.h5")["labels"][:] == before).all()
 
 
+@pytest.mark.thorough
 def test_constraints_are_kept_in_the_result(data):
     with h5py.File(data / "pairs.h5") as file:
         assert file["constraints/pairs"].shape == (7, 2)
@@ -325,6 +326,7 @@ def test_names_of_nodes_and_classes_are_shown(report, data):
     assert "T cells" in page.text
 
 
+@pytest.mark.thorough
 def test_a_file_without_parts_of_its_report_has_a_page(report, data):
     new = ("graph", "clusters", "constraints", "spectrum", "command", "data", "finished")
 

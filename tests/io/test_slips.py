@@ -71,6 +71,7 @@ def test_points_that_are_all_equal_are_no_clusters(mustlink, data):
     assert ml.NCut(2).fit(X).labels_.max() == 1
 
 
+@pytest.mark.thorough
 def test_labels_and_pairs_of_rows_left_out_are_counted(mustlink, data, tmp_path):
     given = "--labels few.txt --constraints pairs.csv --drop id,code --drop-missing"
     code, _, err = mustlink(f"cluster wide.csv -k 3 {given} -o {tmp_path}/out.h5")

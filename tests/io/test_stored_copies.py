@@ -77,6 +77,7 @@ def test_what_makes_no_sense_in_a_file_is_refused(files, name, values, words):
         formats.load(graph)
 
 
+@pytest.mark.thorough
 def test_clusters_of_a_graph_with_equal_rows_are_scored_as_in_the_result(files):
     folder, _, graph, _ = files
     output, bare = str(folder / "clusters.h5"), str(folder / "labels.npy")

@@ -114,7 +114,7 @@ def test_a_square_matrix_of_rows_and_columns(tmp_path):
     assert formats.load(str(tmp_path / "m.npz"), "bipartite").sides == (6, 6)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line",
     [

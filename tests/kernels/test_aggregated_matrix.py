@@ -48,7 +48,7 @@ def test_aggregates_of_any_nodes(complement, k):
     check(M, P, complement)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("complement", [False, True])
 def test_few_links_far_apart_and_many_near(complement):
     """Columns of a row are put in order by sorting, or by their bits."""

@@ -416,6 +416,7 @@ def scarce(X, more=60e6):
     return int(PROGRAM + held + more)
 
 
+@pytest.mark.thorough
 def test_graph_within_a_budget():
     X, _ = cases.blobs(np.random.default_rng(0), 5000, 4, d=6, separation=60.0)
     X = X.astype(np.float32)

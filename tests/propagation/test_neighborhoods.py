@@ -84,6 +84,7 @@ def test_reconstruction_weights_are_scikit_learns():
     np.testing.assert_allclose(reconstruction_weights(X, lists, 1e-3), expected, atol=1e-9)
 
 
+@pytest.mark.thorough
 @given(st.integers(1, 20), st.integers(1, 25), st.sampled_from([1e-10, 1e-3, 1.0]), seeds)
 @settings(max_examples=80, deadline=None)
 def test_convex_weights_satisfy_the_conditions_of_a_minimum(k, d, reg, seed):

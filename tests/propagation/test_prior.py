@@ -10,8 +10,9 @@ from sklearn.base import clone
 import mustlink as ml
 import oracles
 from cases import blobs, random_graph
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.propagation.prior import GivenPrior
+from mustlink.propagation.prior import GivenPrior, LabelSet
 
 POINTS = {"LLELP", "LLELPC", "LTSALP", "LTSALPC", "LNP"}
 
@@ -226,3 +227,13 @@ def test_its_classes_may_come_and_go():
     P, u = given.over(np.array([5, 7]), 2)
     np.testing.assert_array_equal(P, [[1, 0], [0, 0]])
     np.testing.assert_allclose(u, [1.6, 0])
+
+
+def test_labels_held_out_leave_what_is_believed():
+    """What is chosen by them is chosen of the problem that is solved."""
+    prior = np.full((3, 2), 0.5)
+    known = LabelSet.of(np.array([0, 1, -1]), 3, None, None, Recorder(None), prior, 1.0)
+    rest = known.without(np.array([0]))
+    assert rest.nodes.tolist() == [-1, 1, -1]
+    assert known.nodes.tolist() == [0, 1, -1]
+    assert rest.prior is known.prior is not None

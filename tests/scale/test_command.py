@@ -66,7 +66,7 @@ def test_one_and_three_ranks_write_the_same(data):
         assert adjusted_rand_score(home["labels"][:], labels) >= 0.9999
 
 
-@pytest.mark.parametrize("method", ["csp", "sssc", "fast-ge", "ap"])
+@pytest.mark.parametrize("method", ["csp", "fast-ge"])  # others: `test_same_choices`
 def test_constraints_on_ranks(data, method):
     labels = np.where(np.arange(3600) % 40 == 7, (np.arange(3600) // 60 > 22).astype(int), -1)
     np.save(data / "few.npy", labels)
@@ -108,9 +108,9 @@ def test_constraints_on_ranks(data, method):
         ("cluster points.h5 -k 3 -m ncut --ranks 25", "ask for at most 24 ranks"),
     ],
 )
-def test_what_does_not_run_is_refused_in_a_line_before_ranks_start(data, line, said):
+def test_what_does_not_run_is_refused_in_a_line_before_ranks_start(mustlink, data, line, said):
     more = "" if "--ranks" in line else " --ranks 2"
-    code, out, err = run(data, f"{line}{more} -o no.h5")
+    code, out, err = mustlink(f"{line}{more} -o no.h5")
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
@@ -122,8 +122,8 @@ def test_what_does_not_run_is_refused_in_a_line_before_ranks_start(data, line, s
     [
         ("column", "columns outside 0 to 3999"),
         ("negative", "negative, NaN or infinite"),
-        ("asymmetric", "not symmetric"),
         ("falling", "indptr falls"),
+        ("asymmetric", "not symmetric"),
     ],
 )
 def test_what_a_rank_finds_wrong_is_told_in_a_line(data, damage, said):
@@ -137,19 +137,17 @@ def test_what_a_rank_finds_wrong_is_told_in_a_line(data, damage, said):
             graph["indptr"][3990] = 0
         else:
             graph["data"][last] = -1.0 if damage == "negative" else 7.5
-    code, out, err = run(data, f"cluster {bad.name} -k 3 -m ncut --ranks 3 --quiet -o no.h5")
+    code, out, err = run(data, f"cluster {bad.name} -k 3 -m ncut --ranks 2 --quiet -o no.h5")
     assert (code, out) == (2, ""), err
     assert said in err
     assert err.count("\n") == 1, err
 
 
-@pytest.mark.parametrize("method", ["poisson", "llgc"])
-def test_labels_are_spread_on_ranks(data, method):
+def test_labels_are_spread_on_ranks(data):
     group = np.arange(3600) // 60 > 22
     table = ["node,label", *(f"{i},{('sky', 'sea')[int(group[i])]}" for i in range(7, 3600, 40))]
     (data / "names.csv").write_text("\n".join(table))
-    line = f"propagate picture.h5 --labels names.csv -m {method} --quiet --json"
-    line += " --alpha 0.9" if method == "llgc" else ""
+    line = "propagate picture.h5 --labels names.csv -m llgc --alpha 0.9 --quiet --json"
     for more in ("--ranks 2 -o spread.h5", "-o spread-home.h5 --threads 2"):
         code, out, err = run(data, f"{line} {more}")
         assert (code, err) == (0, ""), err

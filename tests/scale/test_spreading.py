@@ -1,4 +1,4 @@
-"""Labels spread on 1, 2 and 3 ranks against each other, bit by bit, and against one process."""
+"""Labels spread on 1 and 3 ranks against each other, bit by bit, and against one process."""
 
 import subprocess
 import sys
@@ -14,13 +14,14 @@ from mustlink_io.jobs.on_ranks import environment, launcher
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 HERE = Path(__file__).parent
 WEIGHTS = dict(graphs())
+RANKS = (1, 3)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """What the worker found, by number of ranks."""
     folder, found = tmp_path_factory.mktemp("spread"), {}
-    for ranks in (1, 2, 3):
+    for ranks in RANKS:
         out = folder / f"{ranks}.npz"
         command = [*launcher(ranks), sys.executable, str(HERE / "spread_worker.py"), out]
         subprocess.run(command, env=environment(ranks), check=True, timeout=300)
@@ -29,7 +30,7 @@ def runs(tmp_path_factory):
 
 
 def test_the_same_bits_on_any_number_of_ranks(runs):
-    for ranks in (2, 3):
+    for ranks in RANKS[1:]:
         assert runs[ranks].keys() == runs[1].keys()
         for key, value in runs[1].items():
             assert np.array_equal(runs[ranks][key], value), (ranks, key)
@@ -44,7 +45,7 @@ def test_the_same_answers_as_in_one_process(runs, name, way):
         given = dict(zip(("prior", "belief"), prior(W), strict=True)) if believed else {}
         home = spread_by(way).fit(W, y, **given)
         key = f"{name} {way}{believed}"
-        assert runs[2][f"{key} reached"]
-        assert runs[2][f"{key} alpha"] == home.report_.choices.get("alpha", 0.0)
-        np.testing.assert_allclose(runs[2][f"{key} P"], home.label_distributions_, atol=1e-6)
-        assert np.array_equal(runs[2][f"{key} labels"], home.labels_)
+        assert runs[3][f"{key} reached"]
+        assert runs[3][f"{key} alpha"] == home.report_.choices.get("alpha", 0.0)
+        np.testing.assert_allclose(runs[3][f"{key} P"], home.label_distributions_, atol=1e-6)
+        assert np.array_equal(runs[3][f"{key} labels"], home.labels_)

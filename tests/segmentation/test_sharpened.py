@@ -27,6 +27,7 @@ from mustlink.segmentation.stroke_cut import (
 )
 
 
+@pytest.mark.thorough
 def test_the_boundary_costs_hardly_more_than_the_least():
     """Against all labelings: differences of 0.02 count as none, so that some cuts are not least."""
     gaps = []
@@ -170,6 +171,7 @@ def test_boundary_and_around(width, shape):
         assert wide[place] == (labels == 1)[far <= width].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("shape", "k"), [((10, 12), 3), ((4, 5, 6), 15)])
 def test_every_piece_but_of_the_ground_has_a_stroke(shape, k):
     for seed in range(100):

@@ -199,6 +199,7 @@ def test_pieces_without_a_stroke_stay_in_volumes_unless_they_are_not_wanted():
     assert (est.labels_[77:88, 12:28] == 1).all()
 
 
+@pytest.mark.thorough
 def test_slices_that_are_far_apart():
     shape, spacing = (30, 110, 112), (4, 1, 1)
     volume, strokes, truth = ball(np.random.default_rng(1), shape, spacing)
@@ -221,6 +222,7 @@ def test_a_volume_of_one_page_is_a_picture(axis):
     )
 
 
+@pytest.mark.thorough
 def test_channels_of_a_volume():
     volume, strokes, truth = ball(np.random.default_rng(2), (20, 24, 28))
     for channels in (1, 3, 4):

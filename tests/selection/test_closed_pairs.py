@@ -5,6 +5,9 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
+from mustlink.discretize.assign import kmeans
+from mustlink.selection import held_out
+from mustlink.space import LocalSpace
 
 N, K = 240, 3
 
@@ -63,3 +66,18 @@ def test_smaller_subspaces_are_the_beginning_of_the_largest(points):
     est = ml.CSP(K, affinity="precomputed", random_state=0)
     est.fit(graph, constraints=told(y, 80, 40).closure())
     assert [stage.name for stage in est.report_.stages].count("eigenvectors") == 1
+
+
+def test_of_runs_that_keep_as_much_the_tightest_starts():
+    rng = np.random.default_rng(1)
+    X = np.repeat(np.argwhere(np.ones((5, 5))) * 4.0, 8, axis=0) + rng.normal(size=(200, 2))
+    X[1] = X[0]
+    pair = ml.Constraints.from_pairs([[0, 1]], n_nodes=200)  # kept by every run
+    rows = np.vstack([X, X[:2]])
+    sample = held_out.ConstraintSample(np.array([0, 1]), np.append(np.arange(200), [0, 1]), None)
+    found = held_out.starting_centers(rows, sample, pair, 25, 3)
+    space = LocalSpace(202)
+    runs = [kmeans(rows, 25, 3 + run, restarts=1, space=space) for run in range(held_out._RUNS)]
+    best = min(runs, key=lambda run: run.inertia)
+    assert best.inertia < 0.98 * max(run.inertia for run in runs)
+    np.testing.assert_array_equal(found, best.centers)

@@ -88,6 +88,7 @@ def test_weights_leave_two_counts():
     assert found.is_clear
 
 
+@pytest.mark.thorough
 def test_more_blocks_than_are_looked_for():
     W, _ = planted(MOST + 16, 12, 8.0, 0.1)
     found = count_of_network(Workspace(Graph.from_affinity(W)), 0)
@@ -117,7 +118,7 @@ def complete(n=30):
     return sp.csr_matrix(np.ones((n, n)) - np.eye(n))
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("W", [star(), all_between(20, 300), without_blocks(), complete()])
 def test_where_nothing_is_clustered_that_is_told(W):
     est = ncut().fit(W)
@@ -250,6 +251,7 @@ def test_suggest_tells_all_counts_where_they_differ():
     assert all(word in doubt for word in ("Bethe-Hessian", "widest gap", "modularity", "differ"))
 
 
+@pytest.mark.thorough
 def test_suggest_and_fits_count_the_same():
     W, _ = planted(12, mixing=0.62)
     told, est = ml.suggest(W), ncut().fit(W)

@@ -104,6 +104,7 @@ def test_a_plan_has_the_rival_where_labels_alone_are_known(tmp_path):
     assert row(method="ncut", labels=None) == []
 
 
+@pytest.mark.thorough
 def test_many_pairs_on_few_nodes_are_followed_where_the_graph_shows_nothing():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(150, 12)), rng.integers(0, 2, 150)

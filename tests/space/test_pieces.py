@@ -118,7 +118,7 @@ def test_lobpcg(twins, rng):
     twins.agree(X, x)  # the start is not changed
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("largest", [False, True])
 def test_lobpcg_of_a_pencil(pieces, largest):
     rng = np.random.default_rng(3)
