@@ -73,7 +73,8 @@ def read_metis(path: Path) -> tuple[sp.csr_matrix, str | None]:
         there, each = _numbers(block, not weighted and not before, path)
         parts.append(there)
         ends.append(each)
-    numbers, counts = np.concatenate(parts or [[]]), np.concatenate(ends or [[]]).astype(np.int64)
+    numbers = np.concatenate(parts or [np.empty(0)])
+    counts = np.concatenate(ends or [np.empty(0, np.int64)])
     if counts.size < n:
         raise InputError(
             f"{path}: the header declares {n} nodes, but there are {counts.size} lines of them"
@@ -103,7 +104,7 @@ def read_metis(path: Path) -> tuple[sp.csr_matrix, str | None]:
             f"{path}: the header declares {m} edges, but the lines hold {len(neighbors)} "
             f"neighbors, those of {len(neighbors) / 2:g} edges"
         )
-    index = (neighbors - 1).astype(np.int32 if max(n, 2 * m) < 2**31 else np.int64)
+    index: NDArray[Any] = (neighbors - 1).astype(np.int32 if max(n, 2 * m) < 2**31 else np.int64)
     pointer = np.concatenate([[0], np.cumsum(degrees)]).astype(index.dtype)
     found = _symmetric(sp.csr_matrix((weights.astype(float), index, pointer), shape=(n, n)), path)
     return found, f"{path}: sizes or weights of nodes are left out" if before else None

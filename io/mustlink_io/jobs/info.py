@@ -13,6 +13,7 @@ from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink_io import formats
 from mustlink_io.formats import edges, matrices, points, tables
 from mustlink_io.hdf5 import model_tree, result, schema, store
+from mustlink_io.hdf5.graphs import PARTS
 from mustlink_io.hdf5.result import Result
 
 
@@ -148,7 +149,7 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
     while waiting:
         group, prefix = waiting.pop()
         below: list[tuple[h5py.Group, str]] = []
-        info = matrices.PARTS if matrices.is_sparse_group(group) else ()
+        info = PARTS if matrices.is_sparse_group(group) else ()
         for name in group:
             if name in info:
                 continue
@@ -186,7 +187,7 @@ def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
         return entry | {"type": f"model, {size / 1e6:.3g} MB", "bytes": size, "meaning": meaning}
     if isinstance(item, h5py.Group):
         name = item.name
-        parts = [store.dataset(file, f"{name}/{key}", values=False) for key in matrices.PARTS]
+        parts = [store.dataset(file, f"{name}/{key}", values=False) for key in PARTS]
         shape = list(matrices.sparse_shape(file, name))
         return entry | {
             "shape": shape,

@@ -370,7 +370,7 @@ def _draw_known(
     known = np.flatnonzero(known_labels >= 0)
     if not known.size:
         return []
-    strays, home = stray_labels(labels, known_labels)
+    strays, home = stray_labels(labels, known_labels.astype(np.int64))
     rings = labels.copy()
     rings[strays] = home
     place = np.arange(known.size)
