@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import by_rows
-from mustlink.kernels.compiled import helper, kernel
+from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.threads import loop
 
 
-@helper()
+@inlined()
 def _spread(
     indptr: Any, indices: Any, data: Any, x: Any, front: Any, size: Any, y: Any, ring: Any
 ) -> Any:  # fmt: skip
@@ -35,7 +35,7 @@ def _spread(
     return wide
 
 
-@helper()
+@inlined()
 def _advance(
     y: Any, ring: Any, wide: Any, floor: Any, root: Any, x: Any, front: Any
 ) -> Any:  # fmt: skip
@@ -52,7 +52,7 @@ def _advance(
     return size
 
 
-@helper()
+@inlined()
 def _gather(
     x: Any, front: Any, size: Any, weights: Any, total: Any, seen: Any, stamp: Any, touched: Any,
     support: Any,
@@ -70,7 +70,7 @@ def _gather(
     return support
 
 
-@helper()
+@inlined()
 def _keep(
     total: Any, touched: Any, support: Any, root: Any, importance: Any, least: Any, rows: Any,
     kept: Any, count: Any,

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import helper, inlined, kernel
+from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.row_hash import sort_row
 
 
@@ -76,7 +76,7 @@ def _mirror(indptr: Any, indices: Any, out: Any) -> None:
                     out[following[i]] = out[e]
 
 
-@helper()
+@inlined()
 def _row(
     i: Any, met: Any, active: Any, coef: Any, ends: Any, rows: Any, values: Any, sizes: Any,
     least: Any, skip: Any, row: Any, seen: Any, touched: Any, indptr: Any, indices: Any,
@@ -120,7 +120,7 @@ def _row(
     return support
 
 
-@helper()
+@inlined()
 def _largest(row: Any, touched: Any, support: Any, floor: Any, best: Any, near: Any) -> Any:
     """The largest entries above the floor, in falling order, as many as `best` has room for."""
     held, wanted = 0, best.size
@@ -174,7 +174,8 @@ def _found(
                     number += 1
         if count + number > found.shape[1]:
             wider = np.empty((2, 2 * found.shape[1] + number), dtype=np.int32)
-            wider[:, :count] = found[:, :count]
+            for a in range(count):  # assigned as a whole they take seconds to compile
+                wider[0, a], wider[1, a] = found[0, a], found[1, a]
             found = wider
         for a in range(number):
             found[0, count], found[1, count] = i, near[a]

@@ -232,7 +232,8 @@ def _split_off(A: Any, state: Any, empty: Any) -> None:
         leave = (ratio * degree - 2 * links[own] - loops) / (weight[own] - degree)
         if leave + loops / degree > best:
             best, chosen, kept_loops = leave + loops / degree, i, loops
-            kept[:] = links
+            for c in range(links.size):
+                kept[c] = links[c]
     _move(A, state, chosen, kept, kept_loops, empty)
 
 

@@ -62,6 +62,16 @@ def _distance(counts: Any, a: int, b: int, sizes: Any) -> float:
     return np.sqrt(0.5 * total)
 
 
+@helper()
+def _row_sums(X: Any) -> Any:
+    """Sums of rows: by NumPy's name they compile for seconds."""
+    found = np.zeros(X.shape[0])
+    for a in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            found[a] += X[a, c]
+    return found
+
+
 @kernel()
 def merged(
     colours: Any, textures: Any, lengths: Any, strengths: Any, weights: Any
@@ -73,8 +83,11 @@ def merged(
     are changed. Cost: O(k²) and all that is computed again, about 20 pairs a step.
     """
     k = len(colours)
-    sizes, rims = colours.sum(axis=1), lengths.sum(axis=1)
-    regions = (colours, textures, sizes, rims, sizes.sum())
+    sizes, rims = _row_sums(colours), _row_sums(lengths)
+    total = 0.0
+    for a in range(k):
+        total += sizes[a]
+    regions = (colours, textures, sizes, rims, total)
     costs = np.full((k, k), np.inf)
     least, nearest = np.full(k, np.inf), np.full(k, -1)
     for a in range(k):
@@ -88,10 +101,11 @@ def merged(
     for step in range(k - 1):
         a = int(np.argmin(least))
         a, b = min(a, nearest[a]), max(a, nearest[a])
-        pairs[step], values[step] = (a, b), costs[a, b]
+        pairs[step, 0], pairs[step, 1], values[step] = a, b, costs[a, b]
         _join(a, b, regions, lengths, strengths)
-        costs[b], costs[:, b] = np.inf, np.inf
         least[b] = np.inf
+        for c in range(k):
+            costs[b, c] = costs[c, b] = np.inf
         for c in range(k):
             if lengths[a, c] > 0:
                 costs[a, c] = odds(a, c, regions, lengths, strengths, weights)
@@ -106,8 +120,9 @@ def merged(
 def _join(a: int, b: int, regions: Any, lengths: Any, strengths: Any) -> None:
     """Make b a part of a, with all its borders."""
     colours, textures, sizes, rims, _ = regions
-    colours[a] += colours[b]
-    textures[a] += textures[b]
+    for counts in (colours, textures):
+        for c in range(counts.shape[1]):  # as wholes they compile for a second
+            counts[a, c] += counts[b, c]
     sizes[a] += sizes[b]
     rims[a] += rims[b] - 2 * lengths[a, b]
     lengths[a, b] = lengths[b, a] = 0
@@ -146,10 +161,10 @@ def minima(heights: Any) -> tuple[Any, int]:
             if seen[y0, x0]:
                 continue
             seen[y0, x0] = True
-            plateau[0] = y0, x0
+            plateau[0, 0], plateau[0, 1] = y0, x0  # assigned as a whole it compiles for seconds
             size, at, least = 1, 0, True
             while at < size:
-                y, x = plateau[at]
+                y, x = plateau[at, 0], plateau[at, 1]
                 at += 1
                 for side in range(4):
                     v, u = y + (side == 0) - (side == 1), x + (side == 2) - (side == 3)
@@ -159,7 +174,7 @@ def minima(heights: Any) -> tuple[Any, int]:
                         least = False
                     elif heights[v, u] == heights[y, x] and not seen[v, u]:
                         seen[v, u] = True
-                        plateau[size] = v, u
+                        plateau[size, 0], plateau[size, 1] = v, u
                         size += 1
             if least:
                 for at in range(size):
@@ -177,7 +192,9 @@ def flood(heights: Any, markers: Any) -> Any:
     """
     h, w = heights.shape
     found = markers.copy()
-    levels = heights.max() + 1
+    levels = 0
+    for p in range(h * w):
+        levels = max(levels, heights[p // w, p % w] + 1)
     first, last = np.full(levels, -1), np.full(levels, -1)
     after = np.full(h * w, -1)
     for p in range(h * w):

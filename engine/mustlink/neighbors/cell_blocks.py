@@ -83,7 +83,7 @@ def rounds_of(pairs: NDArray[np.int32], count: int) -> list[int]:
 
     Greedy: less than twice as many rounds as pairs meet at one at most.
     """
-    busy, found = [0] * count, []  # rounds as bits
+    busy, found = [0] * count, list[int]()  # rounds as bits
     for a, b in pairs.tolist():
         taken = busy[a] | busy[b]
         first = ~taken & (taken + 1)  # the lowest bit that is not set
