@@ -18,11 +18,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba as nb
-from numba.core import event, types
+from numba.core import event
 
 import mustlink.kernels
 from mustlink.core import observe
 
+types: Any = nb.core.types  # numba has no types of its own for these
 TABLE = Path(__file__).with_name("signatures.json")
 
 
@@ -56,7 +57,8 @@ def kernels_of(*estimators: str) -> list[Kernel]:
 
 def processor() -> str:
     """The kind of processor that kernels are compiled for."""
-    return str(nb.config.CPU_NAME or llvm.get_host_cpu_name())
+    config: Any = nb.config
+    return str(config.CPU_NAME or llvm.get_host_cpu_name())
 
 
 def known() -> list[str]:
@@ -193,4 +195,5 @@ class _Listener(event.Listener):
                     recorder.progress.end()
 
 
-event.register("numba:compile", _Listener())
+_register: Any = event.register
+_register("numba:compile", _Listener())

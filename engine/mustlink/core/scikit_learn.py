@@ -14,25 +14,12 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "BaseEstimator",
-    "ClassNamePrefixFeaturesOutMixin",
-    "ClassifierMixin",
-    "ClusterMixin",
-    "TransformerMixin",
-    "check_columns",
-    "check_is_fitted",
-    "unbound",
-]
-
-if TYPE_CHECKING:
-    from sklearn.base import (
-        BaseEstimator,
-        ClassifierMixin,
-        ClassNamePrefixFeaturesOutMixin,
-        ClusterMixin,
-        TransformerMixin,
-    )
+if TYPE_CHECKING:  # scikit-learn has no types
+    BaseEstimator: Any
+    ClassifierMixin: Any
+    ClassNamePrefixFeaturesOutMixin: Any
+    ClusterMixin: Any
+    TransformerMixin: Any
 
 else:
 
