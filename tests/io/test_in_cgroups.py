@@ -111,7 +111,7 @@ def test_a_quota_of_cores_is_seen(group):
 @pytest.fixture(scope="module")
 def points(tmp_path_factory):
     """100,000 points of five round clusters in 32 dimensions, in a file."""
-    X, truth = blobs(np.random.default_rng(0), 20_000, 5, d=32)
+    X, truth = blobs(np.random.default_rng(0), 100_000, 5, d=32)
     path = tmp_path_factory.mktemp("groups") / "points.h5"
     with h5py.File(path, "w") as file:
         file["points"], file["truth"] = X.astype(np.float32), truth
@@ -119,7 +119,7 @@ def points(tmp_path_factory):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("limit", "done"), [(560 * MB, True), (300 * MB, False)])
+@pytest.mark.parametrize(("limit", "done"), [(600 * MB, True), (300 * MB, False)])
 def test_a_run_is_done_in_what_there_is_or_refused(group, points, limit, done):
     folder, out = group("memory", **of_memory(limit)), points.with_name(f"{limit}.h5")
     line = ["-m", "mustlink_io", "cluster", points, "-k", "5", "-m", "ncut", "--json", "-o", out]
@@ -129,7 +129,7 @@ def test_a_run_is_done_in_what_there_is_or_refused(group, points, limit, done):
         assert out.exists() is False
         assert found.stderr.count("\n") == 1
         assert "left by a cgroup's limit of 300 MB" in found.stderr
-        assert "needs at least" in found.stderr
+        assert "at least" in found.stderr
         return
     assert found.returncode == 0, found.stderr
     told = json.loads(found.stdout)
