@@ -169,7 +169,7 @@ def union_find(
     the cost is O((n + m) log n) at worst and linear in practice.
     """
     refused = np.zeros(left.size, dtype=np.bool_)
-    links = sp.coo_matrix((np.ones(left.size, np.int8), (left, right)), shape=(n_nodes, n_nodes))
+    links = sp.coo_matrix((np.ones(left.size), (left, right)), shape=(n_nodes, n_nodes))
     count, group = connected_components(links, directed=False)
     known = np.flatnonzero(seed >= 0)
     class_of = np.full(count, -1, dtype=seed.dtype)
