@@ -24,6 +24,7 @@ from typing import Any
 import numba as nb
 
 from mustlink.core.check import check_n_jobs
+from mustlink.kernels.compiled import kernel
 from mustlink.core.resources import cores
 
 SMALL = 1 << 22  # multiplications below which one thread is used: about a millisecond
@@ -61,12 +62,7 @@ class Loop:
 def loop(**options: Any) -> Callable[[Any], Loop]:
     """Decorate a function f(lo, hi, ...): compile it, cached on disk."""
 
-    def build(body: Any) -> Loop:
-        # Kernels are not called from C: without that entry they compile a tenth faster.
-        njit: Any = nb.njit  # its types do not know that option
-        return Loop(njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(body))
-
-    return build
+    return lambda body: Loop(kernel(**options)(body))
 
 
 def in_threads(task: Callable[[Any], object], pieces: Sequence[Any]) -> None:
