@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,17 @@ PROPAGATORS = {
     "NCutPropagation": "ncut", "GreenFunction": "green", "LELP": "lelp", "GWEM": "gwem",
     "ClusterKernel": "cluster-kernel", "LNP": "lnp", "LLELP": "llelp", "LTSALP": "ltsalp",
 }  # fmt: skip
+# Sizes up to which no kernel is taken; runs are of data that are hardly larger.
+SMALL = {
+    "graph.image": "_FEW",
+    "graph.several": "_FEW",
+    "graph.structure": ("_FEW_ENTRIES", "_FEW_ORDERED"),
+    "graph.weights": "_FEW",
+    "kernels.blocks": "FEW",
+    "kernels.nearest_lists": "FEW",
+    "kernels.row_hash": "_FEW_ROWS",
+    "kernels.spmm": "FEW",
+}
 ON_DISK = ("NCut", "CSP", "SRCP", "GFHF", "LLGC")
 
 
@@ -94,7 +106,7 @@ def runs() -> list[Run]:
     ]
 
 
-def make_data(folder: Path, n: int = 20_000) -> None:
+def make_data(folder: Path, n: int = 40_000) -> None:
     """Files of points, graphs, labels, pairs, edges and a photograph."""
     import h5py
     from PIL import Image
@@ -129,28 +141,33 @@ def make_data(folder: Path, n: int = 20_000) -> None:
 
 def recorded(run: Run, pipe: Any) -> None:
     """Run a line in this process; sends the kernels that Python called, and seconds of each."""
-    from numba.core.dispatcher import Dispatcher
+    from mustlink.context.compilation import dispatchers, encoded
 
     calls: list[tuple[str, Any, float, bool]] = []
-    compile_before, depth = Dispatcher.compile, [0]
+    depth = 0
 
-    def compile_now(self: Any, signature: Any) -> Any:
-        from mustlink.context.compilation import encoded
+    def watched(name: str, body: Any, compile_one: Any) -> Any:
+        def compile_now(signature: Any) -> Any:
+            nonlocal depth
+            depth += 1
+            began, before = time.perf_counter(), sum(body.stats.cache_misses.values())
+            try:
+                return compile_one(signature)
+            finally:
+                depth -= 1
+                if not depth:  # else a kernel calls it
+                    types = [encoded(one) for one in getattr(signature, "args", signature)]
+                    missed = sum(body.stats.cache_misses.values()) > before
+                    calls.append((name, types, time.perf_counter() - began, missed))
 
-        module = self.py_func.__module__
-        depth[0] += 1
-        began, before = time.perf_counter(), sum(self.stats.cache_misses.values())
-        try:
-            return compile_before(self, signature)
-        finally:
-            depth[0] -= 1
-            if not depth[0] and module.startswith("mustlink.kernels."):
-                name = f"{module.rpartition('.')[2]}.{self.py_func.__name__}"
-                types = [encoded(one) for one in getattr(signature, "args", signature)]
-                missed = sum(self.stats.cache_misses.values()) > before
-                calls.append((name, types, time.perf_counter() - began, missed))
+        return compile_now
 
-    Dispatcher.compile = compile_now
+    for name, body in dispatchers().items():
+        body.compile = watched(name, body, body.compile)
+    for module, names in SMALL.items():
+        for name in (names,) if isinstance(names, str) else names:
+            assert hasattr(import_module(f"mustlink.{module}"), name), (module, name)
+            setattr(import_module(f"mustlink.{module}"), name, 0)
     if run.on_disk:
         from mustlink.estimators.graph_estimator import GraphEstimator
 

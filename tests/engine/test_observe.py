@@ -138,7 +138,7 @@ def test_a_report_becomes_json():
     back = json.loads(json.dumps(report.to_dict()))
     assert back["choices"] == {"p": 4, "values": [0, 1], "deep": {"x": [1.5]}}
     assert back["changed"] == 0.5
-    assert back["convergence"]["status"].startswith("dense: all pairs")
+    assert back["convergence"]["status"].startswith("dense: residuals")
     assert report.seconds == pytest.approx(sum(s.seconds for s in recorder.stages))
     assert report.peak_bytes == recorder.stages[0].peak_bytes
 

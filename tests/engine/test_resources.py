@@ -219,7 +219,7 @@ def test_the_least_of_all_is_taken_with_its_source(tmp_path, monkeypatch):
     here = automatic_memory(root=root)
     assert here.limit <= 1500 * 2**20
     assert "Slurm's limit of 1.57 GB" in here.source
-    (root / "proc" / "meminfo").write_text(f"MemAvailable: {10**6} kB\n")
+    (root / "proc" / "meminfo").write_text(f"MemAvailable: {10**5} kB\n")
     here = automatic_memory(root=root)
     assert here.source == "as four fifths of what the machine has available"
     assert not here.enforced

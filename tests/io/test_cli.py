@@ -201,7 +201,7 @@ def test_contradictions_are_told_or_refused(mustlink, tmp_path):
     assert "1 contradiction" in err
     code, _, err = mustlink(line + " --strict")
     assert code == 2
-    assert "clash.csv: 1 contradiction: cannot-link (0, 2) of line 4 lies in" in err
+    assert "clash.csv: 1 contradiction: cannot-link (0, 2) of line 4 parts two of" in err
     assert err.rstrip().endswith("or leave out --strict to keep them as soft")
 
 

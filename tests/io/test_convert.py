@@ -461,7 +461,7 @@ def test_parquet_labels_pairs_and_bad_tables(tmp_path):
     assert formats.load_classes(f"{path}:word", 3).codes.tolist() == [0, -1, 1]
     with pytest.raises(InputError, match="no such column; the table has x, kind, word"):
         formats.load_classes(f"{path}:nope", 3)
-    with pytest.raises(InputError, match="a table of points has no parts"):
+    with pytest.raises(InputError, match="all columns of a table are coordinates"):
         formats.load(f"{path}:x")
     pd.DataFrame({"i": [0, 2], "j": [1, 1], "belief": [1, -1]}).to_parquet(path)
     assert formats.load_pairs(str(path))[0].tolist() == [[0, 1], [2, 1]]

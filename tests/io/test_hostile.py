@@ -153,7 +153,7 @@ def test_honest_bombs_are_refused_where_they_do_not_fit(tmp_path, monkeypatch):
         wide = {"chunks": (2**20, 4), "maxshape": (None, 4), "compression": "gzip"}
         file.create_dataset("few", data=np.zeros((10, 4), "f4"), **wide)  # one chunk of 16 MB
     assert (tmp_path / "x.h5").stat().st_size < 100_000
-    monkeypatch.setattr(size_checks, "room", lambda: 2**23)
+    monkeypatch.setattr(size_checks, "most_memory", lambda: 2**23)
     refused(tmp_path / "x.h5", "0.0168 GB of values are declared, but there are 0.00839 GB")
     refused(f"{tmp_path}/x.h5:few", r"\(one chunk\): 0.0168 GB")
     refused(f"{tmp_path}/x.h5", "0.0168 GB of values", formats.load_classes)
@@ -452,7 +452,7 @@ def test_npy_headers_that_lie(tmp_path, raw):
 def test_archives_that_lie(tmp_path, monkeypatch):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, X=np.zeros((10**6, 4)))
-    monkeypatch.setattr(size_checks, "room", lambda: 10**7)
+    monkeypatch.setattr(size_checks, "most_memory", lambda: 10**7)
     refused(path, "0.032 GB of values are declared")
     monkeypatch.undo()
     whole = bytearray(path.read_bytes())

@@ -24,8 +24,8 @@ from typing import Any
 import numba as nb
 
 from mustlink.core.check import check_n_jobs
-from mustlink.kernels.compiled import kernel
 from mustlink.core.resources import cores
+from mustlink.kernels.compiled import kernel
 
 SMALL = 1 << 22  # multiplications below which one thread is used: about a millisecond
 _BLOCK = 1 << 20  # multiplications of a block at least
@@ -61,7 +61,6 @@ class Loop:
 
 def loop(**options: Any) -> Callable[[Any], Loop]:
     """Decorate a function f(lo, hi, ...): compile it, cached on disk."""
-
     return lambda body: Loop(kernel(**options)(body))
 
 
