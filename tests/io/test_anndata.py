@@ -515,3 +515,24 @@ def test_names_of_nodes_and_classes_in_a_result(tmp_path, pbmc, capsys):
     frame = pd.read_csv(table)
     assert list(frame) == ["node", "name", "cluster", "class"]
     assert (frame["class"].to_numpy() == TYPES[TRUTH]).all()
+
+
+def test_a_sink_reads_back_what_the_disk_did_not_take(tmp_path):
+    """Nothing, or what was in memory by chance, would crash the library."""
+    path = tmp_path / "full"
+    path.write_bytes(b"abcd")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6, hard))
+    try:
+        with writing.Sink(path) as sink:
+            for at, block in ((2, b"CDEFGH"), (10, b"KL"), (3, b"x")):
+                sink.seek(at)
+                sink.write(block)
+            found = bytearray(b"?" * 14)
+            sink.seek(0)
+            assert sink.readinto(found) == 12
+            assert found == b"abCxEFGH\0\0KL\0\0"
+            with pytest.raises(OSError, match="File too large"):
+                sink.check()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -198,12 +198,14 @@ class Sink:
 
     The library does not get over a failed write: it tries again when the file is closed and when
     the program ends, with messages of its own. So what comes after the first error is
-    dropped, and `check` raises it when the library is done.
+    kept in memory, from where the library reads it back (what is not there makes it crash), and
+    `check` raises the error when it is done.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "r+b", buffering=0)  # noqa: SIM115
         self._at = 0
+        self._unwritten: list[tuple[int, bytes]] = []  # places and blocks
         self.error: OSError | None = None
 
     def __enter__(self) -> Sink:
@@ -221,7 +223,7 @@ class Sink:
             raise self.error
 
     def write(self, block: Any) -> int:
-        """Write all of a block, or nothing once there was an error."""
+        """Write all of a block, to memory once there was an error."""
         view = memoryview(block).cast("B")
         done = 0
         try:
@@ -230,6 +232,8 @@ class Sink:
                 done += self._file.write(view[done:])
         except OSError as error:
             self.error = error
+        if self.error is not None:
+            self._unwritten.append((self._at, bytes(view)))
         self._at += len(view)
         return len(view)
 
@@ -242,8 +246,16 @@ class Sink:
 
     def readinto(self, block: Any) -> int:
         """Read what the library wants back of what it wrote."""
+        view = memoryview(block).cast("B")
         self._file.seek(self._at)
-        found = self._file.readinto(memoryview(block).cast("B"))
+        found = self._file.readinto(view) or 0
+        if self._unwritten:
+            view[found:] = bytes(len(view) - found)
+        for start, lost in self._unwritten:
+            low, high = max(start, self._at), min(start + len(lost), self._at + len(view))
+            if low < high:
+                view[low - self._at : high - self._at] = lost[low - start : high - start]
+                found = max(found, high - self._at)
         self._at += found
         return found
 
