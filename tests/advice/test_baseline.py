@@ -76,6 +76,7 @@ def test_chance_is_the_tail_of_a_fair_coin(more, less):
     assert (found.better == NEAREST) == (tail < 0.05 / 2)  # of two rivals
 
 
+@pytest.mark.thorough
 def test_a_class_of_one_label_is_not_held_out(round_points):
     X, y = round_points
     known = some_labels(y, 6)
@@ -101,6 +102,7 @@ def test_a_method_that_fits_only_some_parts_is_not_compared(round_points, monkey
     assert found.doubt is None
 
 
+@pytest.mark.thorough
 def test_equal_rows_of_the_sample_are_one_node_as_in_a_fit(round_points):
     X, y = (np.repeat(part, 30, axis=0) for part in round_points)
     few = some_labels(y, 10)

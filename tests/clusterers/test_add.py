@@ -110,6 +110,7 @@ def pairs_of(graph):
     return found.values, found.vectors
 
 
+@pytest.mark.thorough
 def test_vectors_of_a_grown_graph_are_its_own(monkeypatch):
     monkeypatch.setattr(grown_vectors, "FEWEST", 0)
     X, _ = blobs(2200, d=5, k=5)

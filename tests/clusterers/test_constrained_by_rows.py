@@ -126,6 +126,7 @@ def test_hardly_anything_known(rng, method):
     assert found.report_.choices["why"] == "no constraints"
 
 
+@pytest.mark.thorough
 def test_constraints_on_nodes_without_an_edge_cannot_act(rng):
     W = sp.block_diag([random_graph(rng, 100, 1), sp.csr_matrix((5, 5))], format="csr")
     y = np.full(105, -1)

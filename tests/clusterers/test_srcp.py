@@ -228,6 +228,7 @@ def test_every_pair_can_be_asked(method, solver):
         )
 
 
+@pytest.mark.thorough
 def test_the_strongest_pairs_of_large_graphs(monkeypatch):
     """Above 20,000 nodes they are looked for around the constraints, and are the same."""
     import mustlink.lyapunov.all_pairs as all_pairs

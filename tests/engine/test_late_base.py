@@ -54,6 +54,7 @@ def test_estimators_are_the_same_whenever_scikit_learn_was_imported():
         assert one[0].count("BaseEstimator") == 2  # that of the classes, and scikit-learn's below
 
 
+@pytest.mark.thorough
 def test_two_threads_make_the_first_instances():
     python("""
 import threading
@@ -72,6 +73,7 @@ assert made[0].set_output(transform="pandas") is made[0]
 """)
 
 
+@pytest.mark.thorough
 def test_unpickling_makes_first_instances_too():
     made = python("import mustlink, pickle; print(pickle.dumps(mustlink.CSP(n_clusters=5)).hex())")
     code = """

@@ -169,6 +169,7 @@ def test_a_copy_holds_what_was_derived(fresh):
     assert np.array_equal(kept[0][1].vectors, copied[0][1].vectors)
 
 
+@pytest.mark.thorough
 def test_settings_differ(fresh):
     """The table is worth running: settings end differently, and too few steps are told."""
     for method in ("NCut", "CSP, exact", "SSSC, exact"):

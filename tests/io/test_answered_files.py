@@ -191,6 +191,7 @@ def test_answers_for_another_file_do_not_count_in_the_first(table):
     assert given("right.h5")[1:5].tolist() == [-1, -1, -1, table[4]]
 
 
+@pytest.mark.thorough
 def test_what_the_page_saves_has_it_as_well(table):
     result("cluster")
     session = NodeSession(ml.load("out.h5"), beside=Carried.of(Path("out.h5")))
@@ -199,6 +200,7 @@ def test_what_the_page_saves_has_it_as_well(table):
     assert entries("new.h5") == entries("out.h5")
 
 
+@pytest.mark.thorough
 def test_a_damaged_file_is_one_line(table, capsys):
     result("cluster")
     with h5py.File("out.h5", "a") as file:

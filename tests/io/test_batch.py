@@ -553,6 +553,7 @@ def test_a_missing_child_and_a_silent_one_are_failures(fake, run, monkeypatch):
     assert "j1: failed: could not be run: FileNotFoundError" in err
 
 
+@pytest.mark.thorough
 def test_summaries(fake, run):
     jobs_file('[batch]\nsummary = "sum.csv"\nworkers = 3\n' + MANY % "[1, 666, 3]")
     assert run("jobs.toml")[0] == 1

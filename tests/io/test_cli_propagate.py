@@ -228,6 +228,7 @@ def test_the_file_as_the_format_says(mustlink, tmp_path):
     assert not {"classes", "parameters", "stages"} & set(report)
 
 
+@pytest.mark.thorough
 def test_info_and_score_of_a_result(mustlink, tmp_path):
     out = tmp_path / "out.h5"
     mustlink(f"propagate points.h5 --labels few.txt -m gfhf -o {out} --quiet")

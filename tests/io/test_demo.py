@@ -29,6 +29,7 @@ def few(monkeypatch):
     monkeypatch.setattr(jobs, "N", 6_000)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("few")
 def test_words_are_found_by_those_who_know_something(tmp_path, capsys):
     found = demo(tmp_path, capsys)

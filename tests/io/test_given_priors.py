@@ -136,6 +136,7 @@ def test_nodes_that_are_not_named_are_not_believed(mustlink, data, tmp_path):
     assert "half.csv: says nothing of 50 of 90 nodes" in told["notes"]
 
 
+@pytest.mark.thorough
 def test_an_answer_is_a_prior_of_another_run(mustlink, data, tmp_path):
     first = tmp_path / "first.h5"
     run(mustlink, "points.h5 --labels words.csv", first)
@@ -155,6 +156,7 @@ def test_rows_that_are_left_out_are_no_nodes(mustlink, data, tmp_path):
     assert not found[2].any()
 
 
+@pytest.mark.thorough
 def test_the_summary_and_the_plan_tell_of_it(mustlink, data, tmp_path):
     line = "points.h5 --labels few.txt --prior p.npy"
     code, said, err = mustlink(f"propagate {line} --quiet -o {tmp_path}/o.h5")

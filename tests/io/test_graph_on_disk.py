@@ -103,6 +103,7 @@ def planted(rng, tmp_path):
     return write(tmp_path / "graph.h5", W), truth
 
 
+@pytest.mark.thorough
 def test_a_graph_is_cut_on_disk(planted, little, shell, tmp_path, monkeypatch):
     monkeypatch.setattr("mustlink_io.jobs.run._WORTH", np.inf)  # stages that compile take long
     path, truth = planted
@@ -127,6 +128,7 @@ def test_a_graph_is_cut_on_disk(planted, little, shell, tmp_path, monkeypatch):
     assert shell("report", out, "-o", page)[0] == 0
 
 
+@pytest.mark.thorough
 def test_the_plan_says_so(planted, little, shell):
     code, said, _ = shell("plan", planted[0], "-k", 4, "--memory", "1GB", "--json")
     assert code == 0
@@ -206,6 +208,7 @@ def test_memory_that_is_named_holds(tmp_path):
         assert np.bincount(file["labels"][()]).min() > 50_000
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_told_in_a_line(planted, little, shell, tmp_path, monkeypatch):
     """Whichever of the temporary files it is that finds no room."""
     allocate, left = os.posix_fallocate, [0]

@@ -54,6 +54,7 @@ def test_without_time_it_is_left_out_with_a_note(fitted):
     assert recorder.notes == ["labels held out: none, as the time is up"]
 
 
+@pytest.mark.thorough
 def test_a_plan_has_it_where_labels_are_given_and_it_fits(fitted, tmp_path, monkeypatch, capsys):
     from mustlink_io.commands import cli
 

@@ -518,6 +518,7 @@ def test_text_tables_that_lie(tmp_path):
     assert len(refused(tmp_path / "x.csv", "x.csv")) < 600
 
 
+@pytest.mark.thorough
 def test_nothing_here_unpickles_or_evaluates():
     bad = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
     for path in [*ROOT.glob("engine/**/*.py"), *ROOT.glob("io/**/*.py")]:

@@ -112,6 +112,7 @@ def test_chances_of_answers_are_written_told_and_drawn(points, run):
     assert "--membership" in facts["command"]
 
 
+@pytest.mark.thorough
 def test_confidence_alone_and_neither(points, run):
     words = ("cluster", points / "points.npy", "-k", 3)
     assert ", not calibrated" in run(*words, "--confidence", "-o", points / "sure.h5")

@@ -61,6 +61,7 @@ def cluster(shell, data, out, *more):
     return shell(*line)
 
 
+@pytest.mark.thorough
 def test_labels_are_those_in_memory_in_the_order_of_the_points(clouds, little):
     X, truth = clouds
     found = ml.NCut(K, memory="2GB", random_state=0).fit(X)

@@ -195,6 +195,7 @@ def test_included_files_and_every_page_of_the_site_exist():
     assert shown == set(PAGES[2:])
 
 
+@pytest.mark.thorough
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="needs pip install 'mustlink[docs]'")
     done = subprocess.run(

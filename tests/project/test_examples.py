@@ -54,6 +54,7 @@ def test_strokes_show_what_is_meant(tmp_path):
     np.testing.assert_array_equal(outline[200:300, 130:270], photograph[200:300, 130:270])
 
 
+@pytest.mark.thorough
 def test_few_named_documents_make_topics(tmp_path):
     figures = run("text", tmp_path)
     assert figures["documents"] > 800

@@ -111,6 +111,7 @@ def test_a_signal_stops_jobs_wherever_they_run(client, folder):
     assert run(client, "--resume") == 0
 
 
+@pytest.mark.thorough
 def test_a_job_that_fails_says_why(client, folder, monkeypatch, capsys):
     monkeypatch.setattr(children, "PROGRAM", ("-c", "1/0"))
     assert run(client) == 1
