@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
@@ -227,6 +228,7 @@ class BatchRun:
             inputs=stamps(job.ready.inputs),
             attempts=job.status.attempts if job.status else 0,
             started=now(),
+            started_ns=time.time_ns(),
             plan_bytes=job.plan.peak_bytes if job.plan else None,
             plan_seconds=job.plan.seconds if job.plan else None,
         )

@@ -42,6 +42,7 @@ class JobStatus(BaseModel):
     inputs: dict[str, Stamp]
     attempts: int = 0
     started: str
+    started_ns: int
     seconds: float | None = None
     exit_code: int | None = None
     error: str | None = None
@@ -95,10 +96,10 @@ class State:
         with writing.atomic(path) as temporary:
             temporary.write_text(status.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
-    def result(self, name: str) -> dict[str, Any] | None:
+    def result(self, name: str, file: str = RESULT) -> dict[str, Any] | None:
         """Result of a job as its child printed it, None if there is none or only a part."""
         try:
-            found = json.loads((self.place(name) / RESULT).read_bytes())
+            found = json.loads((self.place(name) / file).read_bytes())
         except (OSError, ValueError):
             return None
         return found if isinstance(found, dict) else None
@@ -129,7 +130,8 @@ class State:
         """Return the status of a job that still counts, or None, and why an earlier one does not.
 
         It counts if the job has the same options and inputs, and its output and result are there
-        as they were written. A job that was running when the batch was killed is interrupted.
+        as they were written. A job that was running when the batch was killed is done if its child
+        had ended, else interrupted.
         """
         name = ready.spec.name
         status = self.read(name)
@@ -137,9 +139,25 @@ class State:
             broken = (self.place(name) / STATUS).exists()
             return None, f"its {STATUS} cannot be read" if broken else ""
         why = self._outdated(ready, status)
-        if status.phase == "running":
-            status = status.model_copy(update={"phase": "interrupted"})
-        return (None, why) if why else (status, "")
+        if why:
+            return None, why
+        return (self._ended_unseen(ready, status) if status.phase == "running" else status), ""
+
+    def _ended_unseen(self, ready: Ready, status: JobStatus) -> JobStatus:
+        """The status of a job that was running when the batch was killed."""
+        place = self.place(status.name)
+        results = {path: self.result(status.name, path.name) for path in place.glob(f"{RESULT}*")}
+        whole = [(path, found) for path, found in results.items() if found is not None]
+        output = stamps({"output": ready.output}).get("output")
+        if not whole or output is None or output[1] < status.started_ns:
+            return status.model_copy(update={"phase": "interrupted"})
+        path, found = whole[0]
+        os.replace(path, place / RESULT)
+        update = {name: found.get(name) for name in ("seconds", "peak_bytes")}
+        update |= {"phase": "done", "exit_code": 0, "output": output}
+        status = status.model_copy(update=update)
+        self.write(status)
+        return status
 
     def _outdated(self, ready: Ready, status: JobStatus) -> str:
         if status.key != key(ready.spec):
