@@ -330,7 +330,7 @@ def test_settled_by_pairs_leaves_out_a_tenth():
     est.refit(constraints=known)
     found = ml.settled(est)
     assert (found.enough, found.left_out) == (True, 0.1)
-    assert "without a tenth of them" in str(found)
+    assert "without a tenth of the answers" in str(found)
     wrong = ml.Constraints.from_pairs(pairs, -answers(y, pairs), n_nodes=120)
     assert ml.settled(est.refit(constraints=wrong)).agreed < found.agreed
     labels = ml.settled(est.refit(np.where(np.arange(120) % 2, y, -1)))

@@ -177,7 +177,6 @@ def test_feasible_cuts_are_told(report, data):
     for cost, alpha, value in zip(cuts["cost"], cuts["alpha"], cuts["eigenvalues"], strict=True):
         assert alpha == pytest.approx(cuts["beta"] + cost / value)  # WD14 Lemma 1
         assert alpha > cuts["beta"]
-        assert pages.value(alpha) in page.text
     assert sum(cuts["used"]) == facts["feasible"]["found"]
     assert any("feasible cuts" in image["alt"] for image in page.images)
     _, plain = report("plain.h5")

@@ -112,7 +112,6 @@ def test_warm_compiles_once_for_all_processes_of_a_kind_of_processor(tmp_path):
     for one in both:
         assert one["kernels"] == n
         assert one["folder"].startswith(str(tmp_path))
-    assert max(one["compiled"] for one in both) > 0
     assert ended(warm(**cache))["compiled"] == 0
     other = ended(warm(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", **cache))
     assert (other["processor"], other["compiled"]) == ("generic", n)
