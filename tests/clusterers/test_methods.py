@@ -371,9 +371,13 @@ FEW_FEASIBLE = ("both signs", "all on one node", "one node, all cannot", "one pa
 def test_odd_constraints_give_a_sound_clustering(name, subspace, k):
     W, y, _ = planted(5, k=k)
     graph = ml.Graph.from_affinity(W)
-    for known in odd_constraints(y).values():
-        est = method(name, k, subspace=subspace).fit(graph, constraints=known)
-        sound(est, 60, k)
+    for what, known in odd_constraints(y).items():
+        est = method(name, k, subspace=subspace)
+        if (name, subspace, what) == ("FCSC", 8, "one label"):  # nothing in it is feasible
+            with pytest.raises(InfeasibleError, match="leaves no feasible vector"):
+                est.fit(graph, constraints=known)
+            continue
+        sound(est.fit(graph, constraints=known), 60, k)
 
 
 @pytest.mark.thorough(but=3)
