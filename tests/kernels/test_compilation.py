@@ -150,7 +150,7 @@ def test_warm_knows_estimators():
     assert err.startswith("mustlink: estimators: 'Nonsense' is not known; choose of NCut")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_nothing_is_left_to_compile_after_warm(tmp_path):
     """A fit of every method, in memory and on disk: see the table of `bench/kernels.py`."""
     code = f"""
