@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from mustlink.core.observe import Observer
 from mustlink.core.process_memory import peak_bytes
-from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.formats.photographs import load_cut_out, load_image, load_strokes
 from mustlink_io.hdf5 import store
-from mustlink_io.hdf5.writing import atomic, check_output, create_h5
+from mustlink_io.hdf5.writing import atomic, check_output, create_h5, make_folder
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.cut import cut
 from mustlink_io.jobs.planning import plan_job
@@ -40,7 +39,8 @@ def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
     Writes the data, three results and a picture; returns plain values. Raises InputError.
     """
     pictures.require_matplotlib()
-    out = _folder(out_dir)
+    out = Path(out_dir)
+    make_folder(out)
     source, picture = out / "points.h5", out / "words.png"
     check_output(picture)
     plane, word, known = _write(source)
@@ -139,7 +139,8 @@ def photograph(out_dir: str, observer: Observer) -> dict[str, Any]:
     Strokes that are in the folder already stay, so that one can paint on them and run it again.
     """
     pictures.require_matplotlib()
-    out = _folder(out_dir)
+    out = Path(out_dir)
+    make_folder(out)
     image, strokes = out / "china.jpg", out / "strokes.png"
     output, shown = out / "cut.png", out / "china.png"
     _put(PHOTOGRAPH.read_bytes(), image)
@@ -156,15 +157,6 @@ def photograph(out_dir: str, observer: Observer) -> dict[str, Any]:
         "picture": str(shown),
         "peak_bytes": peak_bytes(),
     }
-
-
-def _folder(out_dir: str) -> Path:
-    out = Path(out_dir)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"-o {out_dir}: cannot be made a folder ({error.strerror})") from error
-    return out
 
 
 def _put(content: bytes, path: Path) -> None:
