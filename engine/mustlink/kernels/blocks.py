@@ -228,7 +228,11 @@ def _dots(lo: int, hi: int, X: Any, Y: Any, rows: Any, partial: Any) -> None:
                 partial[part, c] += nb.float64(X[i, c]) * nb.float64(Y[i, c])
 
 
-@loop(fastmath=True)
+# What is done row by row is rounded one way, by NumPy on few rows and by these on many: rows come out
+# same wherever a block is divided. So these multiply and add without fusing the two.
+
+
+@loop()
 def _one(lo: int, hi: int, out: Any, b: Any, U: Any, u: Any, columns: Any) -> None:
     width = u.size
     for i in range(lo, hi):
@@ -237,16 +241,16 @@ def _one(lo: int, hi: int, out: Any, b: Any, U: Any, u: Any, columns: Any) -> No
             out[i, at] = b[c] * out[i, at] + u[c] * U[i, c]
 
 
-@loop(fastmath=True)
+@loop()
 def _two(lo: int, hi: int, out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, columns: Any) -> None:
     width = u.size
     for i in range(lo, hi):
         for c in range(width):
             at = columns[c]
-            out[i, at] = b[c] * out[i, at] + u[c] * U[i, c] + v[c] * V[i, c]
+            out[i, at] = b[c] * out[i, at] + (u[c] * U[i, c] + v[c] * V[i, c])
 
 
-@loop(fastmath=True)
+@loop()
 def _lessen(lo: int, hi: int, X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
     n, width = R.shape
     for part in range(lo, hi):
@@ -266,7 +270,7 @@ def _along(lo: int, hi: int, v: Any, X: Any, rows: Any, partial: Any) -> None:
                 partial[part, c] += v[i] * X[i, c]
 
 
-@loop()  # one way for few rows and for many: they come out the same wherever a block is divided
+@loop()
 def _without(lo: int, hi: int, X: Any, v: Any, a: Any, out: Any) -> None:
     _n, width = X.shape
     for i in range(lo, hi):
