@@ -228,8 +228,8 @@ def _dots(lo: int, hi: int, X: Any, Y: Any, rows: Any, partial: Any) -> None:
                 partial[part, c] += nb.float64(X[i, c]) * nb.float64(Y[i, c])
 
 
-# What is done row by row is rounded one way, by NumPy on few rows and by these on many: rows come out
-# same wherever a block is divided. So these multiply and add without fusing the two.
+# What is done row by row is rounded one way, by NumPy on few rows and by these on many: rows come
+# out the same wherever a block is divided. So these multiply and add without fusing the two.
 
 
 @loop()
