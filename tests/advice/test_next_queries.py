@@ -77,6 +77,7 @@ def test_doubt_is_of_the_memberships(method):
 # --- next_queries
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("method", ["Poisson", "GFHF", "LLGC", "CSP", "SSSC", "SRCP"])
 @pytest.mark.parametrize("strategy", LABELS)
 def test_known_and_avoided_nodes_are_never_asked(method, strategy):
@@ -182,6 +183,7 @@ def answers(y, pairs):
     return np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("strategy", PAIRS)
 def test_pairs_never_follow_from_what_is_known(strategy):
     est, y, _ = fitted(method="CSP", known=3)
@@ -374,6 +376,7 @@ def test_all_pairs_are_asked_that_do_not_follow():
     assert len(found) == len(wanted)
 
 
+@pytest.mark.thorough
 def test_a_matrix_whose_rows_alone_have_labels_is_settled_or_not():
     rng = np.random.default_rng(0)
     M = (rng.random((40, 30)) < 0.1).astype(float)

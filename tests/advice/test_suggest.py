@@ -268,6 +268,7 @@ def test_words_are_compared_by_angles():
     assert "metric" not in ml.suggest(X, n_clusters=3).parameters  # no direction: cosine fails
 
 
+@pytest.mark.thorough
 def test_angles_are_taken_where_labels_agree_with_them():
     rng = np.random.default_rng(0)
     y = np.arange(160) % 4
@@ -474,6 +475,7 @@ def data(tmp_path_factory, points):
     return folder
 
 
+@pytest.mark.thorough
 def test_the_command_tells_and_is_followed(mustlink):
     code, out, err = mustlink("suggest points.h5 --labels few.txt")
     assert code == 0

@@ -247,6 +247,7 @@ def test_what_cannot_be_added_changes_nothing():
     assert y.size == 90
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("all_pairs", [2e8, 0.0])
 @pytest.mark.parametrize("name", ["CSP", "Poisson"])
 def test_a_copy_of_a_row_that_counts_nothing_is_a_point_of_its_own(name, all_pairs, monkeypatch):

@@ -264,7 +264,7 @@ def test_two_classes_are_algorithm_4(seed, solver):
     assert est.report_.convergence.converged.all()
 
 
-@pytest.mark.thorough(but=24)
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 @pytest.mark.parametrize("seed", range(50))
 def test_k_ways_against_dense_algebra(seed, solver):

@@ -115,6 +115,7 @@ def test_embedding_is_that_of_the_paper(seed, kind, beta):
     assert est.labels_.max() < k
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("beta", [0.5, 0.0, -0.5])
 def test_solvers_agree_through_the_estimator(solver, beta):

@@ -27,6 +27,7 @@ def fitted(graph, k, **how):
     return ml.NCut(k, affinity="precomputed", random_state=0, **how).fit(graph)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("variant", ["luxburg", "ng"])
 @pytest.mark.parametrize("tau", [0, 0.3])
 def test_the_same_clusters_as_in_memory(rng, on_disk, variant, tau):
@@ -129,6 +130,7 @@ def test_when_a_graph_stays_on_disk(rng):
     assert made.set_params(memory=least - 1)._stays_on_disk(graph)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("tau", [0, 0.3])
 @pytest.mark.parametrize("variant", ["luxburg", "ng"])
 def test_nodes_that_stand_for_several(rng, on_disk, tau, variant):

@@ -116,7 +116,7 @@ def test_sl_l_is_the_normalised_cut_of_the_overwritten_affinity(seed, kind):
         assert oracles.angle(est.embedding_, root[:, None] * ncut.embedding_) < 1e-6
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["FCSC", "SSSC", "SL", "SL-L", "AP", "FastGE"])
 @pytest.mark.parametrize("subspace", ["exact", 8])
 def test_labels_are_their_pairs(name, subspace):
@@ -296,7 +296,7 @@ def test_transfer_takes_beta_below_the_next_eigenvalue(seed, k):
     assert given.report_.choices["unit"] == pytest.approx(values[k - 2])
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @everywhere
 @pytest.mark.parametrize("subspace", ["auto", "exact", 8])
 def test_refit_is_a_fit_with_the_same_choices(name, subspace):
@@ -398,6 +398,7 @@ def test_odd_constraints_in_the_given_form(name, solver):
         assert est.report_.convergence.converged.all(), what
 
 
+@pytest.mark.thorough(but=5)
 @everywhere
 @pytest.mark.parametrize("form", ["float32", "int64 indices", "dense", "integers", "coo"])
 def test_forms_of_the_affinity(name, form):
@@ -447,6 +448,7 @@ def test_more_components_than_clusters(name, subspace):
         assert any("2 nodes have no edge" in note for note in est.report_.notes)
 
 
+@pytest.mark.thorough(but=7)
 @everywhere
 @pytest.mark.parametrize("solver", ["auto", "lobpcg"])
 @pytest.mark.parametrize("k", [8, 9, 10])
@@ -465,6 +467,7 @@ def test_nearly_as_many_clusters_as_nodes(name, solver, k):
     sound(est, 10, k)
 
 
+@pytest.mark.thorough(but=1)
 @everywhere
 def test_two_nodes(name):
     W = np.array([[0, 1.0], [1.0, 0]])

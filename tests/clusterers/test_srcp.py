@@ -438,6 +438,7 @@ def test_every_kind_of_input():
             assert est.affinity_matrix_.shape == est.graph_.affinity.shape
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", ["dense", "diffusion", "krylov"])
 @pytest.mark.parametrize("new_edges", [0, 5])
 def test_arguments_stay_as_they_are(solver, new_edges):

@@ -73,7 +73,7 @@ def _near(A):
 # --- against the dense twin
 
 
-@pytest.mark.thorough(but=30)
+@pytest.mark.thorough(but=7)
 @pytest.mark.parametrize("volume", VOLUMES)
 @pytest.mark.parametrize("seed", range(100))
 def test_sparse_and_dense_descents_end_alike(seed, volume):

@@ -258,6 +258,7 @@ def test_a_search_without_constraints_is_the_plain_cut(beta, n_vectors):
     assert rand_score(y, est.labels_) == 1
 
 
+@pytest.mark.thorough
 def test_values_that_leave_too_few_vectors_are_not_tried():
     """Two pairs give Q̄ two positive eigenvalues: of three vectors none is searched with β > 0."""
     rng = np.random.default_rng(4)

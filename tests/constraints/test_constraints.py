@@ -188,6 +188,7 @@ def test_a_million_nodes_make_no_cliques():
 # closure and contradictions
 
 
+@pytest.mark.thorough
 @given(pair_sets(signs=(1.0, -1.0, 0.3, -0.4)))
 @settings(max_examples=200)
 def test_closure_is_brute_force_transitive_closure(case):

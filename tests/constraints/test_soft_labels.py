@@ -70,6 +70,7 @@ def test_the_matrix_and_its_links_pair_by_pair(seed):
     np.testing.assert_allclose(c[some].to_dense(), c.to_dense()[np.ix_(some, some)], atol=1e-14)
 
 
+@pytest.mark.thorough
 @given(seeds)
 @settings(max_examples=100, deadline=None)
 def test_as_the_operator_on_a_graph(seed):
@@ -89,6 +90,7 @@ def test_as_the_operator_on_a_graph(seed):
     assert op.kth_largest(1) == pytest.approx(max(values.max(), 0), abs=1e-10)
 
 
+@pytest.mark.thorough
 @given(seeds)
 @settings(max_examples=60, deadline=None)
 def test_what_clusters_keep_of_them(seed):

@@ -125,6 +125,7 @@ def test_the_unit_of_the_weights_does_not_matter():
     np.testing.assert_allclose(one.distributions(), other.distributions(), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_every_number_of_threads_finds_the_same():
     rng = np.random.default_rng(3)
     W, y = planted_graph(rng, 3000, 30, 0.05, 0.005)

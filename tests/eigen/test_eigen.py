@@ -77,6 +77,7 @@ def test_prescribed_spectra(name, largest):
         assert oracles.angle(U[:, order][:, group], V[:, group]) <= 3e-10 * size / gap + 1e-12
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("preconditioned", [False, True])
 @pytest.mark.parametrize("largest", [False, True])

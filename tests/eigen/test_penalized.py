@@ -483,6 +483,7 @@ def test_cycle_of_a_pictures_grids_is_symmetric_positive(picture, coarsest, monk
     assert spectrum[-1] < 1 + 2e-5 * scale  # ‖L̄‖ <= 2 times the rounding of B
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(("sigma", "factor"), [(0.01, 5), (0.03, 10), (0.1, 5)])
 def test_strong_links_take_far_fewer_steps_on_pictures(picture, sigma, factor, monkeypatch):
     laplacian = normalized_laplacian(ml.image_graph(picture, sigma_color=sigma, n_similar=0))

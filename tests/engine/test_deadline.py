@@ -131,6 +131,7 @@ def test_an_answer_is_there_even_without_any_time(blobs, method):
     assert set(told) <= set(method.report_.warnings)
 
 
+@pytest.mark.thorough
 def test_with_time_to_spare_the_answer_is_the_same(blobs):
     _, graph, _, few = blobs
     fits = [

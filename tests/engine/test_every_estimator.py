@@ -55,6 +55,7 @@ def test_the_seed_decides_and_nothing_is_changed(name):
         np.testing.assert_array_equal(array, was)
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", ALL)
 def test_a_dropped_estimator_gives_its_memory_back_at_once(name):
     """Nothing that holds an array waits for the garbage collector."""
@@ -240,6 +241,7 @@ def test_points_are_not_taken_for_a_graph():
 CONSTRAINED = [name for name in CLUSTERERS if name not in ("NCut", "CSCGFHF")]
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", CONSTRAINED)
 def test_nothing_said_is_the_plain_cut(name):
     """None, no pair, pairs that cancel, pairs of a node without an edge; two components as well."""

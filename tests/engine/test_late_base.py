@@ -45,6 +45,7 @@ def python(code, *arguments):
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_estimators_are_the_same_whenever_scikit_learn_was_imported():
     late = json.loads(python(DESCRIBE, "late"))
     early = json.loads(python("import sklearn.base\n" + DESCRIBE))
@@ -90,6 +91,7 @@ UNUSED = ("sklearn", "pandas", "pyarrow", "scipy.optimize", "scipy.stats", "scip
 RUN = "from mustlink_io.commands.cli import run; run({})"
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("code", "absent"),
     [

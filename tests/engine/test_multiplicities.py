@@ -77,7 +77,7 @@ def fresh(estimator, **changes):
     return type(estimator)(**estimator.get_params() | same | changes)
 
 
-@pytest.mark.thorough(but=32)
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", PROPAGATORS)
 def test_propagators_answer_as_on_the_repeated_graph(name, seed):
@@ -94,7 +94,7 @@ def test_propagators_answer_as_on_the_repeated_graph(name, seed):
     assert kept == pytest.approx(np.mean(found.labels_[labels >= 0] == labels[labels >= 0]))
 
 
-@pytest.mark.thorough(but=26)
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", CLUSTERERS)
 def test_clusterers_find_what_they_find_on_the_repeated_graph(name, seed):
@@ -234,6 +234,7 @@ def test_labels_of_some_copies_count_once_each(name, seed):
     )
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", ["CSP", "SSSC", "SL, normalised", "FastGE"])
 def test_constraints_of_rows_are_summed_over_the_rows_of_a_node(name, seed):
@@ -305,6 +306,7 @@ def test_local_fits_weigh_their_residuals(method, solver):
 ALL = {**PROPAGATORS, **CLUSTERERS, "SSKK": SSKK(3)}
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", ALL)
 def test_weights_of_one_and_none_are_the_same_to_the_bit(name):
     W, _, labels, _ = problem(0)
@@ -361,6 +363,7 @@ def table(seed=0, n=300, distinct=120):
     return X[rows], y[rows]
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SSKK", "SRCP", "GFHF", "Poisson", "CSC+GFHF"])
 def test_equal_rows_are_one_node_and_have_one_answer(name):
     X, y = table()
@@ -454,7 +457,7 @@ def test_weights_are_checked():
 COUNTING = ("GFHF, masses", "TikReg", "ClusterKernel", "ClusterKernel, plain", "AP", "AP, affinity")
 
 
-@pytest.mark.thorough(but=31)
+@pytest.mark.thorough(but=7)
 @pytest.mark.parametrize("unit", [1e-300, 1e4, 1e300])
 @pytest.mark.parametrize(("name", "estimator"), [*PROPAGATORS.items(), *CLUSTERERS.items()])
 def test_the_unit_of_weights_changes_nothing(name, estimator, unit):

@@ -331,6 +331,7 @@ X, TRUTH = blobs(np.random.default_rng(1), 3000, 3, d=4)
 FEW = np.where(np.arange(len(TRUTH)) % 100 == 0, TRUTH, -1)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("kind", [ml.NCut, ml.CSP, ml.GFHF])
 def test_with_enough_memory_auto_is_no_limit(kind):
     parameters = {"random_state": 0} | ({} if kind is ml.GFHF else {"n_clusters": 3})

@@ -133,6 +133,7 @@ def test_check_estimator(name):
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", [*CLUSTERERS, *PROPAGATORS, "CSCGFHF"])
 def test_clone_and_pickle(name):
     est = made(name)
@@ -152,6 +153,7 @@ def test_csc_gfhf_wants_labels_and_says_so():
         ml.CSCGFHF(n_clusters=2).fit(moons()[0])
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SSKK", "SRCP"])
 def test_fitted_points_keep_their_answers(name):
     X = moons()[0]

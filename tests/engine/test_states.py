@@ -138,7 +138,7 @@ def results(est):
     return {name: value for name, value in vars(est).items() if name.endswith("_")}
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SRCP", "Poisson"])
 def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, graphs_on_disk):
     X, y = blobs(0)

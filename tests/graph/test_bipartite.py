@@ -89,6 +89,7 @@ def test_labels_of_columns_tell_rows(make):
     assert adjusted_rand_score(rows, told.row_labels_) > before
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("make", [ml.CSP, ml.SRCP, ml.SSKK, ml.CSCGFHF, ml.LLGC, ml.NCut])
 def test_labels_of_rows_alone_will_do(make):
     M, rows, _ = planted(60, 40, 3)

@@ -174,6 +174,7 @@ def test_entries_in_any_order_become_rows(rng, largest, entries, monkeypatch):
         np.testing.assert_allclose(rows.toarray(), expected[b.rows], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_more_entries_in_a_row_than_16_bits_number_and_as_many_buckets():
     n = 1 << 16
     bounds, counts = np.arange(n + 1), np.zeros(n, dtype=np.int64)

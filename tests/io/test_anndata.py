@@ -100,6 +100,7 @@ def said(capsys, *words):
     return line[0]
 
 
+@pytest.mark.thorough
 def test_what_is_taken_and_why(pbmc, rng):
     data = formats.load(str(pbmc))
     assert (data.kind, data.place.part, data.value.shape) == ("points", "/obsm/X_pca", (N, 4))
@@ -219,6 +220,7 @@ def test_files_of_anndata_0_7(tmp_path, pbmc, result):
         annotating.check(annotating.Target(pbmc, "new.h5ad"))
 
 
+@pytest.mark.thorough
 def test_a_result_in_a_copy_leaves_all_else_as_it_was(tmp_path, pbmc, result):
     before = pbmc.read_bytes()
     new = tmp_path / "new.h5ad"
@@ -300,6 +302,7 @@ def test_only_writing_needs_the_extra(tmp_path, pbmc, result, monkeypatch, capsy
     assert not new.exists()
 
 
+@pytest.mark.thorough
 def test_a_failure_leaves_the_old_file(tmp_path, pbmc, result, monkeypatch, capsys):
     before = pbmc.read_bytes()
 

@@ -255,7 +255,7 @@ def test_a_picture_to_its_segments(mustlink, tmp_path):
     assert "turned.npy: shape (20, 12), but the picture has 12 rows of 20 pixels" in err
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["srcp --mu 0.1", "e2cp --alpha 0.5", "srcp --no-normalize"])
 def test_pairs_are_spread(mustlink, tmp_path, method):
     out = tmp_path / "out.h5"
@@ -433,6 +433,7 @@ def test_isolated_nodes_are_counted(mustlink, tmp_path, data):
     assert result["largest_components"] == [3, 2, 1, 1]
 
 
+@pytest.mark.thorough
 def test_info_of_every_kind_of_file(mustlink, tmp_path):
     out = tmp_path / "out.h5"
     mustlink(f"cluster points.h5 -k 3 --labels few.txt -o {out}")
@@ -733,6 +734,7 @@ def test_a_time_limit_is_part_of_the_command(mustlink, tmp_path):
     assert again == 0
 
 
+@pytest.mark.thorough
 def test_a_time_limit_counts_from_the_start_of_the_program(data, tmp_path, capsys):
     words = ["cluster", f"{data}/points.h5", "-k", "3", "-m", "csp", "--labels", f"{data}/few.txt"]
     words += ["--time", "1h", "--json", "-o", f"{tmp_path}/o.h5"]

@@ -71,7 +71,7 @@ def propagated(mustlink, tmp_path):
     return run
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", PRESENT)
 def test_every_method(propagated, method):
     result, found = propagated(f"points.h5 --labels few.txt -m {method}")
@@ -172,6 +172,7 @@ def test_the_summary_for_people(mustlink, tmp_path):
     assert "unanswered" not in said
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", [name for name in PRESENT if name not in ON_POINTS])
 def test_a_part_without_labels_is_not_guessed(propagated, method):
     result, found = propagated(f"two.npz --labels two.txt -m {method}")
@@ -190,6 +191,7 @@ def test_unanswered_nodes_are_told_to_people(mustlink, tmp_path):
     assert "warning: 40 nodes are not reached by any label" in err
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("labels", ["points.h5:/labels", "table.csv", "gaps.txt", "all.txt"])
 def test_labels_of_every_kind(propagated, labels):
     _, found = propagated(f"points.npy --labels {labels}")

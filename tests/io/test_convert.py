@@ -57,6 +57,7 @@ def test_points_there_and_back(tmp_path, ending):
     assert back.names is None
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "ending", ["h5", "h5ad", "npz", "mtx", "metis", "edges", "tsv", "graphml", "csv", "parquet"]
 )
@@ -397,6 +398,7 @@ def test_a_graph_without_edges_is_one_line(tmp_path, monkeypatch, capsys, verb):
     assert told == "mustlink: a.graphml: a graph without edges; nothing to cluster"
 
 
+@pytest.mark.thorough
 def test_clusters_into_a_copy_of_graphml(tmp_path, capsys):
     made = nx.relabel_nodes(nx.from_scipy_sparse_array(graph()), dict(enumerate("vwxyz")))
     nx.set_node_attributes(made, {"v": 0.5}, "x")

@@ -58,6 +58,7 @@ LISTS = {
 }
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("kind", LISTS)
 def test_a_list_is_the_graph_that_is_read_whole(reader, kind, tmp_path, capsys):
     rng = np.random.default_rng(0)
@@ -77,6 +78,7 @@ def test_a_list_is_the_graph_that_is_read_whole(reader, kind, tmp_path, capsys):
     assert {one.name for one in tmp_path.iterdir()} == {"list.edges", "graph.h5"}
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])
 @pytest.mark.parametrize("field", ["real", "pattern"])
 def test_matrix_market(reader, symmetry, field, tmp_path, capsys):

@@ -32,6 +32,7 @@ def photo(tmp_path):
     return tmp_path, image, layer, truth
 
 
+@pytest.mark.thorough
 def test_from_photograph_and_strokes_to_labels_and_cut_outs(photo, shell):
     folder, image, _, truth = photo
     output = folder / "cut.png"

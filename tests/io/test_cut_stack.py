@@ -32,6 +32,7 @@ def stack(tmp_path):
     return tmp_path, grey, strokes, truth
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("ending", ["tif", "npy"])
 def test_from_stack_and_strokes_to_labels(stack, shell, ending):
     folder, grey, strokes, truth = stack

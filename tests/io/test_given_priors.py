@@ -84,7 +84,7 @@ def run(mustlink, line, out):
         return json.loads(said), file["label_distributions"][:]
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "file",
     ["p.h5", "p.h5:/other", "p.npy", "p.npz", "plain.csv", "numbers.csv", "nodes.csv"],
@@ -201,6 +201,7 @@ method = ["gfhf", "poisson"]
         np.testing.assert_allclose(found, wanted(data, belief), atol=1e-6)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     ("given", "words"),
     [

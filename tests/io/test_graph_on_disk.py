@@ -273,7 +273,7 @@ def test_rows_alone_are_another_order(planted, rng, shell, tmp_path, monkeypatch
             assert adjusted_rand_score(truth[rows], file["labels"][()]) == 1.0
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("part", "values"),
     [

@@ -87,6 +87,7 @@ def test_plain_chunks_hold_what_was_declared(tmp_path):
     refused(skipped, r"chunk at \(0, 0\) is damaged")
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("compression", [None, "gzip", "lzf"])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("checksum", [False, True])
@@ -210,6 +211,7 @@ def test_an_unknown_filter(tmp_path):
     refused(tmp_path / "x.h5", r"filter 32123 \(without a name\)")
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("dtype", ["f2", ">f4", ">f8", "g", "i1", ">i2", "u8", "?", "f8"])
 def test_numbers_of_every_kind_are_points(tmp_path, dtype):
     values = (POINTS % 2).astype(dtype)
@@ -218,6 +220,7 @@ def test_numbers_of_every_kind_are_points(tmp_path, dtype):
     assert (found == values.astype("f4")).all()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "dtype",
     [
@@ -282,6 +285,7 @@ def csr_file(path, shape=(3, 3), **change):
     return path
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -383,6 +387,7 @@ def test_what_is_read_is_a_file(tmp_path):
 # ---------------------------------------------------------------- reports
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "report",
     [
@@ -624,6 +629,7 @@ def _takes_a_lock(file):
         raise InputError("had it")
 
 
+@pytest.mark.thorough
 def test_a_child_with_a_lock_of_another_thread_is_no_end_of_waiting(monkeypatch):
     monkeypatch.setattr(sandbox, "IDLE", 0.2)
     monkeypatch.setattr(sandbox, "_LOOK", 0.05)

@@ -126,6 +126,7 @@ def test_confidence_alone_and_neither(points, run):
     assert "confidence" not in json.loads(run("report", points / "plain.h5", "--json"))
 
 
+@pytest.mark.thorough
 def test_anndata_has_a_column_and_a_matrix(points, run):
     anndata = pytest.importorskip("anndata")
     cells = anndata.AnnData(np.load(points / "points.npy"))

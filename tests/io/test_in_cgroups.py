@@ -83,6 +83,7 @@ def run(folder, *words, **variables):
     )
 
 
+@pytest.mark.thorough
 def test_a_limit_is_seen_from_below_without_pages_of_files(group, tmp_path):
     outer = group("memory", **of_memory(800 * MB))
     inner = group("memory", below=outer)

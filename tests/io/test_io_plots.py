@@ -104,6 +104,7 @@ def test_columns_that_tell_clusters_apart_are_chosen():
     assert pictures.informative_columns(noise, np.full(300, -1)) == (0,)
 
 
+@pytest.mark.thorough
 def test_pyplot_is_never_imported(tmp_path):
     code = f"""
 import sys

@@ -118,6 +118,7 @@ def test_answers_of_pixels_come_out_as_a_picture(told, folder, tmp_path, part):
     assert told(f"convert photo.h5 {tmp_path}/g.png")[0] == 2
 
 
+@pytest.mark.thorough
 def test_labels_of_pixels_are_scored(told, tmp_path):
     code, _, err = told(f"propagate photo.h5 --labels strokes.png -o {tmp_path}/out.h5 --quiet")
     assert code == 0, err

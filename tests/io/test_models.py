@@ -128,6 +128,7 @@ def test_graphs_too_large_for_lapack(tmp_path, name):
     assert same(est.predict(X[:9]), back.predict(X[:9]))
 
 
+@pytest.mark.thorough
 def test_chances_of_answers_are_kept(tmp_path):
     W, y = planted_graph(np.random.default_rng(0), 160, 3)
     est = ml.LLGC(affinity="precomputed", random_state=0).fit(W, known(y, 0))
@@ -139,6 +140,7 @@ def test_chances_of_answers_are_kept(tmp_path):
     assert same(back.membership_, est.membership_)
 
 
+@pytest.mark.thorough
 def test_networks_weights_names_and_pairs(tmp_path):
     W, y = planted_graph(np.random.default_rng(0), 160, 3)
     pairs = ml.Constraints.from_pairs([[0, 1], [2, 9]], [1.0, -0.5], n_nodes=160)
@@ -185,6 +187,7 @@ def test_classes_with_names(tmp_path, dtype):
         assert same(words[file["labels"][()]], est.labels_)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("kind", ["<U2000000", "|S80000000"])
 def test_the_width_of_names_is_that_of_the_names(tmp_path, kind):
     X, truth = blobs()
@@ -202,6 +205,7 @@ def test_the_width_of_names_is_that_of_the_names(tmp_path, kind):
     assert same(back.labels_.astype("U9"), est.labels_)
 
 
+@pytest.mark.thorough
 def test_long_names_are_not_copied_for_every_row(tmp_path):
     X, truth = blobs()
     y = np.array(["a", "b" * 10**5, "c"], dtype=object)[truth]
@@ -245,6 +249,7 @@ def test_without_data_it_has_to_be_given(tmp_path):
         ml.load(tmp_path / "net.h5", data=sp.csr_matrix(W * 2.0))
 
 
+@pytest.mark.thorough
 def test_a_file_with_the_names_of_version_0_1_is_read(tmp_path):
     """It is written now, and its records are given the names that they had then."""
     X, truth = blobs()
@@ -367,6 +372,7 @@ def test_points_in_what_is_no_file_are_refused_at_once(tmp_path, monkeypatch, wh
         ml.load(path)
 
 
+@pytest.mark.thorough
 def test_columns_that_were_dropped_may_be_left_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, truth = blobs()
@@ -433,6 +439,7 @@ def test_a_preparation_that_cannot_be_is_damage(tmp_path):
             ml.load(tmp_path / "m.h5")
 
 
+@pytest.mark.thorough
 def test_a_graph_that_cannot_be_is_damage(tmp_path):
     X, truth = blobs()
     fitted("CSP", X, known(truth, 0)).save(tmp_path / "m.h5")
@@ -569,6 +576,7 @@ def test_wrong_values_are_one_line(models, what):
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_groups_in_each_other_and_links_elsewhere(models):
     def into_itself(group):
         del group["0"]
@@ -673,6 +681,7 @@ def test_a_hierarchy_is_written_and_drawn(tmp_path, monkeypatch):
         assert cli.run(["report", str(path), "-o", "x.html"]) == 2
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", [ml.NCut, ml.CSP, ml.SRCP])
 def test_one_cluster_of_all_is_a_model_as_well(method, tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)

@@ -33,6 +33,7 @@ def planned(verb, method, shape, memory=None):
     return plan_job(job, shape=Shape(*shape, 0, 4 * shape[0] * shape[1]))
 
 
+@pytest.mark.thorough(but=21)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("verb", "method"), JOBS)
 def test_a_plan_within_what_it_names_is_a_plan_and_with_less_there_is_none(verb, method, shape):
@@ -105,6 +106,7 @@ def test_points_that_the_caller_holds_take_their_part():
     assert home_for(in_file.at_home(cost), cost, in_file).held == 0
 
 
+@pytest.mark.thorough
 def test_without_a_named_memory_a_plan_keeps_to_what_there_is_and_says_whose(monkeypatch, capsys):
     line = ["plan", "1000000x64", "-k", "10"]
 

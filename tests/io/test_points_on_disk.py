@@ -143,6 +143,7 @@ def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
         method(memory="2GB", **other).fit(X, y)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", [ml.NCut, ml.SSSC, ml.LLGC])
 def test_a_graph_that_only_its_search_has_no_room_for_is_solved_at_home(
     clouds, monkeypatch, method

@@ -251,6 +251,7 @@ def test_nodes_away_from_their_class_are_told_by_names(report, mustlink, data):
     assert re.search(r"2\s+mid\s+left", page.text)
 
 
+@pytest.mark.thorough
 def test_many_clusters_show_the_largest_and_the_worst(report):
     page, facts = report("many.h5")
     assert len(facts["clusters"]) > 30
@@ -258,6 +259,7 @@ def test_many_clusters_show_the_largest_and_the_worst(report):
     assert "The 12 of largest conductance" in page.text
 
 
+@pytest.mark.thorough
 def test_a_graph_in_pieces_is_told(report):
     page, facts = report("apart.h5")
     assert facts["graph"]["n_components"] == 7

@@ -121,6 +121,7 @@ def test_a_batch_has_k_and_truth_by_data_set(data, tmp_path):
         jobs_of(tmp_path, JOBS.format(data=data).replace("{data}.h5:/labels", "{data}.no"))
 
 
+@pytest.mark.thorough
 def test_the_table_of_a_batch_scores_what_is_done(mustlink, data, tmp_path):
     (data / "other.h5").write_bytes((data / "set.h5").read_bytes())
     ready = jobs_of(tmp_path, JOBS.format(data=data))

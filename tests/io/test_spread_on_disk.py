@@ -57,6 +57,7 @@ def test_the_same_file_as_at_home(data, mustlink, monkeypatch, method):
     assert mustlink("report there.h5 -o page.html")[0] == 0
 
 
+@pytest.mark.thorough
 def test_the_plan_says_so(data, little, mustlink):
     line = "plan graph.h5 --for propagate -m gfhf --labels few.csv --memory"
     code, said, err = mustlink(f"{line} 1GB --json")

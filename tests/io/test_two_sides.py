@@ -74,6 +74,7 @@ def data(tmp_path_factory, planted, circle):
     return folder
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["words.mtx", "words.npz", "words.npy", "words.csv", "bought.tsv"])
 def test_coclusters_of_every_format(mustlink, planted, tmp_path, name):
     M, rows, columns = planted

@@ -59,6 +59,7 @@ def test_views_are_weighed_by_labels_and_told(mustlink, graphs, tmp_path):
             assert np.mean(file["labels"][:] >= 0) == 1
 
 
+@pytest.mark.thorough
 def test_weights_may_be_given(mustlink, graphs, tmp_path):
     run = f"cluster one.h5 -k 3 --json --quiet -o {tmp_path}/o.h5"
     code, said, err = mustlink(f"{run} --view noise.h5 --view-weights 1,0")
@@ -70,6 +71,7 @@ def test_weights_may_be_given(mustlink, graphs, tmp_path):
     assert told(said)["graph_weights"] == [0.3333] * 3
 
 
+@pytest.mark.thorough
 def test_the_summary_tells_what_graphs_weigh(mustlink, graphs, tmp_path):
     run = f"one.h5 --view noise.h5 --labels few.txt --quiet -o {tmp_path}/o.h5"
     for command in ("cluster -k 3", "propagate"):

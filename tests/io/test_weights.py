@@ -84,6 +84,7 @@ def test_a_column_of_the_table_is_no_coordinate(mustlink, data, tmp_path):
     np.testing.assert_array_equal(labels_of(a), labels_of(b))
 
 
+@pytest.mark.thorough
 def test_suggest_passes_weights_on(mustlink, data, tmp_path):
     code, said, err = mustlink(
         "suggest table.csv -k 3 --labels few.txt --weights table.csv:times --json"

@@ -81,6 +81,7 @@ nested = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(nested, nested)
 def test_digests_tell_trees_apart(a, b):
     def flat(value):

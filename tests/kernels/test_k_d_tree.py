@@ -23,6 +23,7 @@ def clouds():
 CLOUDS = {name: (X, k) for name, X, k in clouds()}
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_equals_all_pairs_compared(name):
     X, k = CLOUDS[name]

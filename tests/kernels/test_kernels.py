@@ -248,6 +248,7 @@ def test_of_many_centres_the_same_is_nearest(dtype, far):
     assert np.array_equal(nearest_centre(X, centers), gaps.argmin(axis=0))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("n", "density"), [(1, 1.0), (30, 0.2), (3000, 0.04)])
 def test_strong_links_are_large_for_one_of_their_ends(n, density, share):

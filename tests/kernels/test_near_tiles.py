@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 from mustlink.kernels import tiles
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("shape", [(16, 8), (8, 4), (4, 4)])
 def test_a_bit_for_everyone_who_is_near(monkeypatch, shape):
     monkeypatch.setattr(tiles, "_shape", lambda: shape)

@@ -46,6 +46,7 @@ def test_harmonic_values_are_those_of_exact_elimination(name):
     np.testing.assert_allclose(scale[:, None] * X[free], true, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("width", [1, 3, 8])
 @pytest.mark.parametrize("small", [0.0, 1e-14])
 def test_answers_are_the_same_however_many_columns_are_solved_at_a_time(width, small):

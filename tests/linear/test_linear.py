@@ -50,6 +50,7 @@ def test_hierarchy_carries_the_null_space_down(components, monkeypatch):
         assert (np.linalg.eigvalsh(A) < 1e-10).sum() == components
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("graph", ["grid", "random", "parts", "path", "star"])
 @pytest.mark.parametrize("coarsest", [10, 10_000])
 def test_cycle_is_symmetric_positive_on_the_complement(graph, coarsest, monkeypatch):

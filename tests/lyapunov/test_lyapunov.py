@@ -304,6 +304,7 @@ def test_diffusion_of_small_mu():
         solve_diffusion(problem_of(W, known, 1e-6), tol=1e-2)
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("mu", MU)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_krylov_is_scipy(shape, mu):
@@ -321,6 +322,7 @@ def test_krylov_is_scipy(shape, mu):
     assert found.about["residual"] <= 1e-7
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("rank", [1, 2, 17, 60])
 @pytest.mark.parametrize("mu", [1.0, 0.05])
 def test_indefinite_sources_of_any_rank(rank, mu):
@@ -446,6 +448,7 @@ def test_residual_of_nothing_known():
 # --- diffusion
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("alpha", [None, 0.8])
 @pytest.mark.parametrize("seed", range(4))
 def test_diffusion_keeps_its_bound(seed, alpha):

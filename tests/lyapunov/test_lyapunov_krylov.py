@@ -67,6 +67,7 @@ def relative_residual(problem, F):
     return la.norm(M @ F + F @ M - 2 * problem.mu * Y) / la.norm(2 * problem.mu * Y)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("mu", [1.0, 0.2, 0.01, 0.001])
 @pytest.mark.parametrize(("components", "rank"), [(1, 1), (2, 7), (3, 25), (4, 60)])
 def test_agrees_with_scipy(rng, mu, components, rank):

@@ -114,6 +114,7 @@ def in_rows(found):
     return P @ W @ P.T
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     "how",
     [

@@ -223,6 +223,7 @@ def test_lists_match_all_pairs(stored):
     assert info["parts"] >= 10
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_same_lists_for_any_number_of_threads_and_blocks_of_reading(dtype, stored):

@@ -125,6 +125,7 @@ def test_nearly_all_neighbours_are_found_and_the_recall_is_told(one):
     assert abs(recall - info["recall"]) < 0.03
 
 
+@pytest.mark.thorough
 def test_at_a_deadline_lists_stay_as_their_cells_have_filled_them(one):
     X, over = points(), Deadline(0.0)
     assert_same(found(X, one, deadline=over), found(X, Twice(), deadline=over))

@@ -66,6 +66,7 @@ def dense(W, tau=0.0):
     return inverse[:, None] * W.toarray() * inverse, np.sqrt(degree), linked
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("tau", [0.0, 0.3])
 @pytest.mark.parametrize("columns", [1, 2, 9])
 def test_products(W, rng, tau, columns):

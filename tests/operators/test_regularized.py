@@ -65,6 +65,7 @@ def test_an_empty_null_space_takes_nothing_away():
     assert not null.expand(np.zeros((0, 3))).any()
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("solver", ["dense", "lobpcg", "shift-invert", "chebyshev"])
 @pytest.mark.parametrize("tau", [0.0, 0.3])

@@ -173,6 +173,7 @@ def test_quantiles_of_many_rows_are_those_of_a_sample(monkeypatch, table):
     assert (np.abs(np.log(found.fitted.scale / whole.scale_))[[0, 1, 5]] < 0.2).all()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("how", ["median", "most_frequent", "mean"])
 def test_a_column_that_the_sample_misses_is_filled_by_its_values(monkeypatch, block_rows, how):
     monkeypatch.setattr(survey, "SAMPLE", 20)

@@ -78,6 +78,7 @@ def parsed(words):
     return command.make_context(name, given, parent=root)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["cli", "format"])
 def test_the_reference_is_what_commands_and_format_say(name):
     words = [sys.executable, str(DOCS / "reference.py"), name]

@@ -238,6 +238,7 @@ def test_alignment_knows_its_diagonal_and_its_galerkin_product():
     assert alignment.counts.sum() == (alignment.members >= 0).sum()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 @pytest.mark.parametrize("name", ["lle", "ltsa"])
 def test_galerkin_cycle_is_a_fixed_symmetric_positive_map(name, levels, monkeypatch):
@@ -269,6 +270,7 @@ def test_galerkin_cycle_is_a_fixed_symmetric_positive_map(name, levels, monkeypa
     assert after[-1] / after[0] < before / 3
 
 
+@pytest.mark.thorough
 def test_multigrid_steps_hardly_grow_with_the_number_of_points():
     rng = np.random.default_rng(7)
     for n in (1500, 6000):
@@ -289,6 +291,7 @@ def name_of(est):
     return f"{type(est).__name__} {getattr(est, 'variant', getattr(est, 'orthogonal', ''))}"
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 @pytest.mark.parametrize("est", EVERY, ids=name_of)
 def test_duplicates_single_precision_and_one_label_a_class(est, solver):
@@ -335,6 +338,7 @@ def test_a_component_without_labels_and_lone_nodes_are_left_open(est):
     assert any("not reached" in note for note in found.report_.notes)
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.filterwarnings("error", "default::mustlink.errors.DoubtfulResultWarning")
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 @pytest.mark.parametrize("est", EVERY, ids=name_of)

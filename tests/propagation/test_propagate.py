@@ -105,6 +105,7 @@ def test_dense_twin(name, solver):
     assert worst < 1e-6
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", LINEAR)
 def test_multigrid_on_larger_graphs(name):
     rng = np.random.default_rng(5)
@@ -348,6 +349,7 @@ def test_cluster_kernel_on_clear_clusters():
 # --- class mass, distributions, confidence
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", LINEAR)
 def test_scores_are_the_equations_own(name):
     """`decision_function`: F of the dense twin, or the difference of two columns."""

@@ -67,7 +67,7 @@ def fitted(method, X, y, how, **given):
     return method(affinity="precomputed", random_state=0, **how).fit(X, y, **given)
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_answers_as_at_home(rng, name, way):
@@ -129,7 +129,7 @@ def test_hard_labels(rng, way, labels):
     assert home.report_.extra == there.report_.extra
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("way", ["gfhf", "gfhf of masses", "llgc", "tikreg", "ncut", "lelpc"])
 def test_a_prior(rng, way):
     (W, y), (method, how) = graph(rng, "parts"), WAYS[way]

@@ -90,6 +90,7 @@ def blobs():
     return X, y, np.where(rng.random(240) < 0.3, y, -1)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["LLGC", "GFHF", "Poisson", "TikReg", "LNP", "NCutPropagation"])
 def test_methods_say_how_sure_they_are(method):
     X, y, known = blobs()

@@ -68,6 +68,7 @@ def test_borders():
         np.testing.assert_allclose(strengths, sums)
 
 
+@pytest.mark.thorough
 def test_merging_is_that_of_all_odds_again_at_each_step():
     for seed in range(10):
         labels, edges, hues, textures = scene(seed)

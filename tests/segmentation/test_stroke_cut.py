@@ -32,6 +32,7 @@ def right(labels, truth):
     return float(np.mean(labels == truth))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("shape", [(60, 80), (300, 260)])
 def test_noisy_colours(shape, k):
@@ -83,6 +84,7 @@ def test_a_twin_without_a_stroke_is_not_taken_along():
     assert (both.labels_[77:88, 12:28] == 1).all()
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("channels", ["grey", "one", "alpha", "float", "six"])
 def test_kinds_of_pictures(channels):
     image, strokes, truth = picture(np.random.default_rng(3), (60, 70), noise=5.0)
@@ -210,6 +212,7 @@ def test_slices_that_are_far_apart():
     np.testing.assert_array_equal(est.labels_, halved.labels_)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_volume_of_one_page_is_a_picture(axis):
     image, strokes, _ = picture(np.random.default_rng(3), (60, 70), 3)

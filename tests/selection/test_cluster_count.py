@@ -287,6 +287,7 @@ def test_the_shell_counts(mustlink, data):
     assert "Bethe-Hessian counts 4" in said
 
 
+@pytest.mark.thorough
 def test_the_shell_plans_and_runs_what_is_counted(mustlink, jobs_here):
     code, said, _ = mustlink("plan blocks.npz -k auto --json")
     assert (code, json.loads(said)["nnz"] > 0) == (0, True)

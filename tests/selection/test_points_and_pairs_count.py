@@ -26,6 +26,7 @@ def rings(rng, n, k):
     return radius[:, None] * np.c_[np.cos(angle), np.sin(angle)] + 0.05 * rng.normal(size=(n, 2))
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("make", [strands, rings])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("seed", range(3))
@@ -40,6 +41,7 @@ def test_long_clusters_are_counted_by_the_step(make, k, seed):
     assert "last step" in found.reason
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize(
     "make",
     [

@@ -162,6 +162,7 @@ def test_rayleigh_ritz_and_orthonormal_bases(twins, rng):
     assert oracles.angle(U, orthonormal(home.space, V)) < ANGLES
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("preconditioned", [None, "jacobi", "multigrid"])
 def test_block_cg(twins, rng, preconditioned, monkeypatch):
     monkeypatch.setattr(amg, "_COARSEST", 20)
@@ -218,6 +219,7 @@ def test_power_method(twins):
     assert 0.9 * np.linalg.norm(twins.home.to_dense(), 2) < here <= 2.0 + 1e-12
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("mu", [0.2, 0.02])
 @pytest.mark.parametrize("one_pass", [True, False])
 def test_global_lanczos_of_the_lyapunov_equation(twins, mu, one_pass):
@@ -238,6 +240,7 @@ def test_global_lanczos_of_the_lyapunov_equation(twins, mu, one_pass):
     np.testing.assert_allclose(G, F, rtol=0, atol=VALUES)
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("how", ["kmeans", "sphere", "sign-kmeans"])
 @pytest.mark.parametrize("sample", [50, 50_000])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -273,6 +276,7 @@ def test_constraints_in_pieces(twins, rng, kind):
     twins.agree(X, x)
 
 
+@pytest.mark.thorough(but=2)
 def test_the_pencil_of_low_rank(twins, rng):
     factor = rng.standard_normal((twins.size, 6)) / np.sqrt(twins.size)
 

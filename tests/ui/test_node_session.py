@@ -280,6 +280,7 @@ def test_answers_on_other_data_are_refused(tmp_path):
         journal(tmp_path).read()
 
 
+@pytest.mark.thorough
 def test_saved_and_gone_on_from(csp, tmp_path):
     session = NodeSession(csp, journal(tmp_path))
     session.label([20, 21], 2)
@@ -486,6 +487,7 @@ def test_a_page_goes_on_only_with_the_same_data(csp):
             check_same(est, given, "x.ui.h5: its answers", "x.npy")
 
 
+@pytest.mark.thorough
 def test_fewer_clusters_than_classes_stay_as_many_until_a_class_is_new():
     y = np.where(np.arange(240) < 12, TRUTH, -1)
     est = ml.CSP(2, random_state=0).fit(X, y)

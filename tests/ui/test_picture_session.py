@@ -104,6 +104,7 @@ def test_what_is_hidden_leaves_the_picture_as_it_was():
     assert len(session.strokes) == 2
 
 
+@pytest.mark.thorough
 def test_after_a_kill_the_strokes_are_there(tmp_path):
     session = painted(tmp_path / "strokes.png")
     again = PictureSession(IMAGE, tmp_path / "strokes.png")
@@ -114,6 +115,7 @@ def test_after_a_kill_the_strokes_are_there(tmp_path):
     np.testing.assert_array_equal(again.painted, session.painted)
 
 
+@pytest.mark.thorough
 def test_strokes_of_an_editor_are_taken_up(tmp_path):
     pixels = np.zeros((H, W, 4), dtype=np.uint8)
     pixels[28:32, 34:46] = (1, 2, 3, 255)

@@ -108,6 +108,7 @@ def test_without_dask_one_line_says_what_to_install(points, capsys, monkeypatch,
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.thorough
 def test_nothing_imports_dask_before_it_is_asked_for():
     program = (
         "import sys, mustlink, mustlink_io.commands.cli, mustlink.neighbors.tasks;"
