@@ -71,7 +71,7 @@ $(SCALE)/.installed: pyproject.toml tests/scale/environment.sh
 	touch $@
 
 test-scale: $(SCALE)/.installed
-	$(SCALE)/bin/python -m pytest tests/scale
+	$(SCALE)/bin/python -m pytest -n auto --dist loadfile tests/scale
 
 UI := .venv-ui
 $(UI)/.installed: pyproject.toml tests/ui/environment.sh

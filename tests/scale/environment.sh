@@ -17,7 +17,7 @@ if [ -n "$missing" ]; then
 fi
 /usr/bin/python3 -m venv --system-site-packages "$venv"
 # Debian's petsc4py is built for NumPy 1, and not on the path of any Python.
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e . 'numpy<2' pytest hypothesis mpmath
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e . 'numpy<2' pytest pytest-xdist hypothesis mpmath
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 ls -d /usr/lib/petscdir/petsc*/*-real/lib/python3/dist-packages | tail -1 > "$site/petsc.pth"
 "$venv/bin/python" -c 'import petsc4py; petsc4py.init([]); from petsc4py import PETSc'
