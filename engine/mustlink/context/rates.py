@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-START = 3.3  # seconds until the program has loaded, and its kernels
+START = 2.5  # seconds until the program has loaded, and its kernels
 # Seconds for a million of what is named, in memory and on disk, measured: see bench/plans.py.
 RATES: dict[str, tuple[float, float]] = {
     "reading": (0.0025, 0.0025),  # bytes read and checked
@@ -43,6 +43,7 @@ RATES: dict[str, tuple[float, float]] = {
     "writing": (0.025, 0.025),  # bytes
 }
 _STANDARD, _ROUNDS = 0.0075, 20  # seconds of a round of `measured_speed`'s work there, and rounds
+_PAUSE = 0.02  # between rounds: what else runs on the cores comes and goes
 _PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
@@ -158,7 +159,7 @@ def spreading_seconds(n: int) -> float:
 def measured_speed() -> float:
     """How many times slower a core of this machine is than one of the rates, whoever works on it.
 
-    By the least CPU time of twelve rounds of one thread: by the clock a machine with other work
+    By the least CPU time of twenty rounds of one thread: by the clock a machine with other work
     would make plans of free cores ten times too long, and threads of BLAS that wait count as work.
     """
     import scipy.sparse as sp
@@ -176,4 +177,5 @@ def measured_speed() -> float:
             W @ X
             P @ P.T
             taken.append(time.process_time() - started)
+            time.sleep(_PAUSE)
     return min(taken) / _STANDARD

@@ -18,7 +18,7 @@ from mustlink_io.terminal.progress import observing
 @QUIET
 @JSON
 def demo(out_dir: str, photograph: bool, quiet: bool, as_json: bool) -> None:
-    """Cluster 200,000 points whose clusters the points alone do not show.
+    """Cluster 100,000 points whose clusters the points alone do not show.
 
     They spell two words, one below the other. Without side information they are cut between
     columns; with 40 labels, or 400 pairs within a named memory, between the words. Data, results,
