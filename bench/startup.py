@@ -129,7 +129,8 @@ def cold(out: Path, rounds: int, only: Sequence[str]) -> None:
         if {"million", "NCut on disk"} & set(chosen):
             os.symlink(data.sheets(out.resolve(), 1_000_000), "million.h5")
         if "NCut on disk" in chosen:
-            runner.command("graph", "million.h5:/points", "-o", "million-graph.h5")
+            apart = {**ENVIRONMENT, "NUMBA_CACHE_DIR": f"{name}/graph"}  # what it compiles
+            runner.command("graph", "million.h5:/points", "-o", "million-graph.h5", env=apart)
             plan = runner.command("plan", "million-graph.h5", "-k", "10", "-m", "ncut")
             least = f"{-(-plan['least_memory'] // 10**6)}MB"
             chosen["NCut on disk"] = chosen["NCut on disk"].replace("LEAST", least)
