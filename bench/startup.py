@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -112,6 +113,7 @@ def counted(folder: Path, name: str, line: str, cache: str) -> dict[str, Any]:
     """Seconds of one line in a process of its own, its labels, and what it compiled."""
     output = folder / ("out.png" if name == "cut" else "out.h5")
     output.unlink(missing_ok=True)
+    shutil.rmtree(f"{output}.work", ignore_errors=True)  # what another run would go on from
     words = [*line.split(), "-o", str(output), "--quiet", "--json"]
     env = {**ENVIRONMENT, "NUMBA_CACHE_DIR": cache}
     done = runner.child(["-c", COUNTED, *words], env)
