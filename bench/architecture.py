@@ -21,7 +21,7 @@ SENTENCES = {  # what the middle column says beside the room that does it
     "discretize": "solutions become labels;",
     "clusterers": "a method reads like its paper.",
 }
-LEFT, WIDTH, HEIGHT, STEP = 230, 370, 26, 36
+LEFT, WIDTH, HEIGHT, STEP = 230, 410, 26, 36
 
 
 def layers(package: str) -> list[list[str]]:
