@@ -68,7 +68,7 @@ def drawn() -> str:
 
     With the hundreds of lines of every room as they were counted last.
     """
-    lines = runner.results().get("architecture", {}).get("figures", {})
+    counts = runner.results().get("architecture", {}).get("figures", {})
     engine, io = layers("mustlink"), layers("mustlink_io")
     height = 70 + STEP * len(engine)
     right = LEFT + WIDTH + 50
@@ -81,11 +81,11 @@ def drawn() -> str:
     ]
     for at, row in enumerate(engine):
         y = 44 + STEP * at
-        parts += _boxes(row, LEFT, WIDTH, y, "#d5efec", lines.get("mustlink", {}))
+        parts += _boxes(row, LEFT, WIDTH, y, "#d5efec", counts.get("mustlink", {}))
         said = " ".join(SENTENCES[room] for room in row if room in SENTENCES)
         parts.append(_text(LEFT - 14, y + 18, said, "end", "normal"))
     for at, row in enumerate(io):
-        parts += _boxes(row, right, 260, 44 + STEP * at, "#e8e4f3", lines.get("mustlink_io", {}))
+        parts += _boxes(row, right, 260, 44 + STEP * at, "#e8e4f3", counts.get("mustlink_io", {}))
     below = 44 + STEP * len(io)
     lines = ("files and terminals live next door:", "io imports the engine,", "never the reverse")
     for at, line in enumerate(lines):
@@ -95,7 +95,7 @@ def drawn() -> str:
 
 
 def _boxes(
-    row: list[str], x: float, width: float, y: float, colour: str, lines: dict[str, list[int]]
+    row: list[str], x: float, width: float, y: float, colour: str, counts: dict[str, list[int]]
 ) -> list[str]:
     each = (width - 8 * (len(row) - 1)) / len(row)
     found = []
@@ -105,7 +105,7 @@ def _boxes(
             f'<rect x="{left:.0f}" y="{y}" width="{each:.0f}" height="{HEIGHT}" rx="4" '
             f'fill="{colour}" stroke="#555555"/>'
         )
-        count = f" {lines[room][1] / 1000:.1f} k" if room in lines else ""
+        count = f" {counts[room][1] / 1000:.1f} k" if room in counts else ""
         found.append(_text(left + each / 2, y + 18, room + count, "middle", "normal"))
     return found
 

@@ -43,7 +43,6 @@ RATES: dict[str, tuple[float, float]] = {
     "writing": (0.025, 0.025),  # bytes
 }
 _STANDARD, _ROUNDS = 0.0075, 20  # seconds of a round of `measured_speed`'s work there, and rounds
-_PAUSE = 0.02  # between rounds: what else runs on the cores comes and goes
 _PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
@@ -177,5 +176,4 @@ def measured_speed() -> float:
             W @ X
             P @ P.T
             taken.append(time.process_time() - started)
-            time.sleep(_PAUSE)
     return min(taken) / _STANDARD

@@ -48,7 +48,7 @@ def show_points(result: Mapping[str, Any]) -> None:
     rows = [
         (
             step["knows"],
-            f"{round(step['ari'], 3) + 0:.3f}",  # no -0.000
+            f"{step['ari']:z.3f}",  # no -0.000
             clock(step["planned_seconds"]),
             clock(step["seconds"]),
             size(step["planned_bytes"]),

@@ -61,7 +61,7 @@ def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
             "output": job.output,
         }
         steps.append(step)
-        panels.append((found, f"{knows}: ARI {step['ari']:.3f}"))
+        panels.append((found, f"{knows}: ARI {step['ari']:z.3f}"))
     pictures.save(pictures.point_panels(plane, panels), picture)
     return {
         "points": str(source),
