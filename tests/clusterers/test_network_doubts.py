@@ -175,3 +175,26 @@ def test_what_keeps_its_promise_or_has_no_better_stays():
     assert regular.instead(0.93) is None
     assert regular.instead(0.85).tau == 1.0
     assert Regularization(0.3, "given").instead(0.0) is None
+
+
+def test_advice_is_what_the_method_takes():
+    """Nobody is sent from NCut to constraints, and from a method without any to NCut, in turn."""
+    W = hung(planted([700, 700], 0.05, 0.0005)[0], 5, 8)
+    crumbs = [one for one in doubts(W, 7, regularization=0)[1].report_.warnings if "crumbs" in one]
+    assert crumbs[0].endswith("or add more to the degrees: regularization=1")
+    every = [
+        *doubts(W, 7, regularization=1)[1].report_.warnings,
+        *doubts(planted([300], 0.05, 0)[0], 9)[1].report_.warnings,
+        *doubts(sp.csr_matrix(np.kron(np.eye(3), np.ones((4, 4)))), 3)[1].report_.warnings,
+    ]
+    assert any("hardly tells" in one for one in every)
+    for words in ("constraints", "CSP", "say more", "regularization"):
+        assert not any(words in one for one in every)
+
+    def few(**how):
+        recorder = Recorder()
+        warn_of_sizes(np.array([5, 6, 0]), 3, recorder, **how)
+        return recorder.warnings[0]
+
+    assert few().endswith("ask for fewer clusters or give more constraints")
+    assert few(informed=False).endswith("ask for fewer clusters")

@@ -93,6 +93,7 @@ class NCut(GraphClusterer):
     regularization: float | str = "auto"
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
+    _informed: ClassVar[bool] = False
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K − 1 eigenvectors: the constant one is known."""
