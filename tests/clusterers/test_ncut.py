@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
@@ -108,6 +109,84 @@ def test_report_and_observer():
     known = ml.Constraints.from_pairs([[0, 1]], n_nodes=60)
     recorder = Recorder()
     est = ncut(2).fit(W, constraints=known, observer=recorder)
-    assert [s.name for s in recorder.stages][-1] == "clusters"
+    assert [s.name for s in recorder.stages][-2:] == ["clusters", "weights between clusters"]
     assert est.report_.satisfaction["n_must"] == 1
     assert est.report_.to_dict()["choices"]["solver"] == "dense"
+
+
+# --- the least that any cut can have
+
+
+def every_partition(n, k):
+    """Labels (p, n) of all partitions into k clusters at most, node 0 in the first."""
+    codes = np.arange(k ** (n - 1))
+    return np.column_stack([0 * codes, *(codes // k**at % k for at in range(n - 1))])
+
+
+def least_of_all(W, k, tau=0.0, copies=None):
+    """The least Σ cut/volume over partitions into k clusters of nodes with an edge, by definition.
+
+    A node that stands for several is in one cluster with its copies.
+    """
+    copies = np.ones(len(W)) if copies is None else copies
+    linked = (W.sum(axis=1) > 0) & (copies > 0)
+    W, copies = (copies[:, None] * W * copies)[linked][:, linked], copies[linked]
+    labels = every_partition(len(W), k)
+    ground = tau * W.sum() / copies.sum() * copies
+    total, filled = 0.0, True
+    for c in range(k):
+        own = (labels == c).astype(float)
+        volume = own @ (W.sum(axis=1) + ground)
+        filled = filled & (volume > 0)
+        total = total + 1 - np.einsum("pi,pi->p", own @ W, own) / np.where(volume > 0, volume, 1)
+    return max(0.0, total[filled].min())
+
+
+@pytest.mark.thorough(but=12)
+@pytest.mark.parametrize("seed", range(100))
+def test_no_cut_is_below_the_bound(seed):
+    """With components, isolated nodes, weights of rows, regularised degrees."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 5))
+    n = int(rng.integers(k + 3, {2: 13, 3: 12, 4: 10}[k]))
+    isolated = int(rng.integers(2))
+    parts = min(int(rng.integers(1, 4)), (n - isolated) // 2)
+    W = random_graph(rng, n, parts, isolated=isolated, density=rng.uniform(0.1, 0.7)).toarray()
+    tau = float(rng.choice([0.0, 0.0, 0.1, 1.0]))
+    weight = rng.integers(1, 4, n).astype(float) if seed % 3 == 0 else None
+    est = ncut(k, regularization=tau).fit(sp.csr_matrix(W), sample_weight=weight)
+    told = est.report_.extra["ncut"]
+    best = least_of_all(W, k, tau, weight)
+    assert told["clusters"] == k
+    assert told["added"] == tau
+    assert 0 <= told["least"] <= best
+    assert told["found"] >= best - 1e-12
+    np.testing.assert_allclose(max(est.eigenvalues_.sum(), 0), told["least"], atol=1e-8)
+    if not tau and weight is None:
+        assert told["found"] == pytest.approx(oracles.mncut_dense(W, est.labels_))
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
+def test_the_bound_gives_way_by_the_residuals(tol):
+    """Blunt vectors have a lower bound, never one above the true sum of eigenvalues."""
+    W = random_graph(np.random.default_rng(4), 300, density=0.03)
+    values, *_ = textbook(W, 4)
+    est = ncut(4, solver="lobpcg", tol=tol, regularization=0).fit(W)
+    told, reached = est.report_.extra["ncut"], est.report_.convergence.residuals
+    assert told["least"] <= values.sum()
+    expected = est.eigenvalues_.sum() - reached.sum()
+    np.testing.assert_allclose(told["least"], max(0, expected), atol=1e-12)
+
+
+def test_vectors_that_did_not_converge_bound_nothing():
+    W = random_graph(np.random.default_rng(4), 300, density=0.03)
+    est = ncut(4, solver="lobpcg", tol=1e-9, max_iter=1, regularization=0).fit(W)
+    assert est.report_.extra["ncut"]["least"] is None
+    assert "none into" not in repr(est.report_)
+
+
+def test_a_report_tells_the_cut_and_the_least():
+    W, _ = planted_graph(np.random.default_rng(5), 60, 2)
+    lines = repr(ncut(2).fit(W).report_)
+    told = ncut(2).fit(W).report_.extra["ncut"]
+    assert f"normalised cut    {told['found']:.4g}; none into 2 clusters is below" in lines

@@ -21,7 +21,7 @@ from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import clusters_of, held_out_right, seeded_kmeans, transform
-from mustlink.discretize.cuts import ClusterSums, scores_of_links
+from mustlink.discretize.cuts import ClusterSums, least_cut, scores_of_links
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.discretize.split import best_split
 from mustlink.eigen.chebyshev import chebyshev
@@ -188,7 +188,8 @@ class NCut(GraphClusterer):
             cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
         self.labels_ = self._labels(work, cut.clusters, k)
         warn_of_gap(cut, recorder)
-        cut, network = network_of(work, cut, k)
+        cut = summed(work, cut, k)
+        _, network = network_of(work, cut, k)
         self.graph_ = work.graph
         if work.home != MEMORY:
             self._cut_on_disk = cut
@@ -208,6 +209,7 @@ class NCut(GraphClusterer):
             f"NCut ({self.variant})",
             next_eigenvalue=cut.beyond,
             regularizations_tried=regular.table,
+            ncut=beside_least(work, cut, regular.tau),
             **network,
         )
 
@@ -435,6 +437,22 @@ def tell_of_cut(work: Work, cut: NormalizedCut, tau: float = 0.0) -> None:
     tell_unconverged(work.recorder, cut.convergence, single=work.laplacian.dtype.itemsize < 8)
     if not tau:
         note_components(work.laplacian.null.n_components, cut.values.size, work.recorder)
+
+
+def beside_least(work: Work, cut: NormalizedCut, tau: float = 0.0) -> dict[str, Any]:
+    """The cut found, and the least that any cut into as many clusters can have; see `least_cut`.
+
+    Both are of the degrees with τ `added`. `least` is None where the eigenvectors are not as sharp
+    as was asked for: that none is missed is not to be relied on then.
+    """
+    assert cut.sums is not None
+    count, least = int(np.count_nonzero(cut.sums.sizes)), None
+    if cut.convergence.converged.all():
+        known = cut.values.size - cut.convergence.residuals.size  # null vectors, which are exact
+        residuals = cut.convergence.residuals[: max(0, count - known)]
+        rounding = float(np.finfo(work.laplacian.dtype).eps)
+        least = least_cut(cut.values[:count], residuals, rounding)
+    return {"found": cut.sums.cut(tau), "least": least, "clusters": count, "added": tau}
 
 
 def network_of(work: Work, cut: NormalizedCut, k: int) -> tuple[NormalizedCut, dict[str, Any]]:
