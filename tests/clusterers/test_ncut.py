@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.core.observe import Recorder
+from mustlink.discretize.cuts import information
 from mustlink.errors import InputError
 
 seeds = st.integers(0, 2**31)
@@ -77,7 +79,7 @@ def test_isolated_nodes_are_dropped_or_assigned():
     assert (kept[alone] == np.bincount(dropped[~alone]).argmax()).all()
 
 
-@pytest.mark.parametrize("variant", ["luxburg", "ng", "shi-malik"])
+@pytest.mark.parametrize("variant", ["auto", "luxburg", "ng", "heat", "shi-malik"])
 def test_variants_find_planted_clusters(variant):
     W, y = planted_graph(np.random.default_rng(0), 120, 2)
     est = ncut(2, variant=variant).fit(W)
@@ -190,3 +192,84 @@ def test_a_report_tells_the_cut_and_the_least():
     lines = repr(ncut(2).fit(W).report_)
     told = ncut(2).fit(W).report_.extra["ncut"]
     assert f"normalised cut    {told['found']:.4g}; none into 2 clusters is below" in lines
+
+
+# --- how vectors become clusters, by evidence
+
+
+def overlapping(seed=0, far=17):
+    """Two blobs that overlap, and a clump of few points far away; the blobs are 0 and 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600 + far, 3))
+    X[:300, 0] += 4.5
+    X[600:] = 30 + 0.1 * X[600:]
+    return X, np.repeat([0, 1, 2], [300, 300, far])
+
+
+def test_heat_is_its_definition():
+    """Rows of exp(−L̄/λ_{K+1})Z at length 1, of K + max(3, K/5) vectors, and k-means on them."""
+    W, _ = planted_graph(np.random.default_rng(1), 150, 4, inside=0.3, across=0.05)
+    est = ncut(4, variant="heat").fit(W)
+    L, root, nodes = oracles.laplacian(W.toarray())
+    values, Z = np.linalg.eigh(L)
+    rows = Z[:, :7] * np.exp(-values[:7] / values[4])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    textbook_labels = KMeans(4, n_init=10, random_state=0).fit_predict(rows)
+    assert adjusted_rand_score(est.labels_[nodes], textbook_labels) == 1.0
+    np.testing.assert_allclose(est.eigenvalues_, values[:4], atol=1e-10)
+    assert oracles.angle(Z[:, :4], root[:, None] * est.embedding_[nodes]) < 1e-5
+    assert est.report_.extra["next_eigenvalue"] == pytest.approx(values[4])
+
+
+def test_auto_is_the_way_that_tells_most():
+    W, _ = planted_graph(np.random.default_rng(3), 200, 5, inside=0.2, across=0.05)
+    est = ncut(5, regularization=0).fit(W)
+    (taken, why), tried = est.report_.choices["variant"], est.report_.extra["variants_tried"]
+    assert list(tried) == ["heat", "luxburg", "ng"]
+    for way, nats in tried.items():
+        alone = ncut(5, variant=way, regularization=0).fit(W)
+        if way == taken:
+            np.testing.assert_array_equal(alone.labels_, est.labels_)
+            assert est.report_.method == alone.report_.method == f"NCut ({way})"
+        H = np.eye(5)[alone.labels_]
+        edges = np.mean([information(H.T @ part @ H) for part in (W, W != 0)])
+        assert nats == pytest.approx(edges)
+        assert f"{nats:.3f} by {way}" in why
+    best = max(tried, key=tried.get)
+    assert taken == (best if tried[best] > 1.01 * tried["heat"] else "heat")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_are_not_cut_into_crumbs(seed):
+    X, y = overlapping(seed)
+    blobs_alone = y < 2
+    form = ml.NCut(2, variant="luxburg", regularization=0, random_state=0).fit(X)
+    assert np.bincount(form.labels_).min() < 20
+    est = ml.NCut(2, random_state=0).fit(X)
+    assert adjusted_rand_score(y[blobs_alone], est.labels_[blobs_alone]) > 0.85
+
+
+def test_what_leaves_no_choice():
+    parts = random_graph(np.random.default_rng(7), 140, 3, density=0.08)
+    whole, _ = planted_graph(np.random.default_rng(1), 150, 3)
+    y = np.arange(150) % 3
+    for est in (
+        ncut(2).fit(parts),
+        ncut(1).fit(whole),
+        ncut(3, regularization=0.3).fit(whole),
+        ncut(3, variant="ng").fit(whole),
+        ncut(3, init="labels").fit(whole, y),
+    ):
+        assert "variant" not in est.report_.choices
+        assert est.report_.extra["variants_tried"] == {}
+    again = ncut(3, init="labels", variant="luxburg").fit(whole, y)
+    np.testing.assert_array_equal(again.labels_, est.labels_)
+
+
+def test_a_refit_chooses_again():
+    W, _ = planted_graph(np.random.default_rng(3), 200, 5, inside=0.2, across=0.05)
+    est = ncut(5).fit(W)
+    other = ncut(4).fit(W)
+    est.set_params(n_clusters=4).refit()
+    assert adjusted_rand_score(est.labels_, other.labels_) == 1.0
+    assert est.report_.choices["variant"][0] == other.report_.choices["variant"][0]
