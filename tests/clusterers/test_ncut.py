@@ -111,7 +111,7 @@ def test_report_and_observer():
     known = ml.Constraints.from_pairs([[0, 1]], n_nodes=60)
     recorder = Recorder()
     est = ncut(2).fit(W, constraints=known, observer=recorder)
-    assert [s.name for s in recorder.stages][-2:] == ["clusters", "weights between clusters"]
+    assert [s.name for s in recorder.stages][-1] == "clusters"
     assert est.report_.satisfaction["n_must"] == 1
     assert est.report_.to_dict()["choices"]["solver"] == "dense"
 
@@ -247,6 +247,13 @@ def test_points_are_not_cut_into_crumbs(seed):
     assert np.bincount(form.labels_).min() < 20
     est = ml.NCut(2, random_state=0).fit(X)
     assert adjusted_rand_score(y[blobs_alone], est.labels_[blobs_alone]) > 0.85
+
+
+def test_heat_of_more_components_than_clusters_is_their_vectors():
+    W = random_graph(np.random.default_rng(7), 200, 12, density=0.2)
+    for k in (2, 3, 11):
+        found, other = (ncut(k, variant=way, regularization=0).fit(W) for way in ("heat", "ng"))
+        np.testing.assert_array_equal(found.labels_, other.labels_)
 
 
 def test_what_leaves_no_choice():

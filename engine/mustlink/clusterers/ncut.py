@@ -49,7 +49,7 @@ from mustlink.selection.regularization import (
 from mustlink.space import Block, Small, Space, Vector
 
 VARIANTS = (AUTO, "luxburg", "ng", "heat", "shi-malik")
-_BY_EVIDENCE = ("heat", "luxburg", "ng")  # the first, unless another says clearly more
+BY_EVIDENCE = ("heat", "luxburg", "ng")  # the first, unless another says clearly more
 _CLEARLY = 1.01  # times what clusters of "heat" tell of the edges
 INITS = ("k-means++", "labels")
 _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
@@ -326,7 +326,7 @@ def summed(work: Work, cut: NormalizedCut, k: int) -> NormalizedCut:
     """The cut with weights between its clusters in the graph of a work; a pass over the graph."""
     if cut.sums is not None:
         return cut
-    with work.recorder.stage("weights between clusters"):
+    with work.recorder.stage("clusters"):
         return replace(cut, sums=ClusterSums(*work.cluster_sums(cut.clusters, k)))
 
 
@@ -425,12 +425,11 @@ class NormalizedCuts:
         return self._telling(cut, ways)
 
     def _beyond(self, tau: float) -> int:
-        """Vectors to find beyond the K: none where a graph has hardly as many."""
-        work, k = self.work, self.k
-        if tau or k == 1 or self.variant not in (AUTO, "heat"):
+        """Vectors to find beyond the K: none of few nodes, or where components are clusters."""
+        work, k, parts = self.work, self.k, self.work.laplacian.null.n_components
+        if tau or k == 1 or parts >= k or self.variant not in (AUTO, "heat"):
             return 0
-        parts = work.laplacian.null.n_components
-        count = max(0, k - parts) + n_guard_vectors(k)
+        count = k - parts + n_guard_vectors(k)
         enough = work.look.n_linked - parts >= _ROOM * (count + n_guard_vectors(count))
         return n_guard_vectors(k) if enough else 0
 
@@ -441,7 +440,7 @@ class NormalizedCuts:
         there = heat_time(found, self.k, self.work.regularized(tau).null.n_components)
         if tau or self.k == 1 or there is None:
             return ("luxburg",)
-        return _BY_EVIDENCE
+        return BY_EVIDENCE
 
     def _telling(self, cut: Callable[[str], NormalizedCut], ways: tuple[str, ...]) -> NormalizedCut:
         """The first of several cuts, or the one that tells clearly more about the edges."""
@@ -520,11 +519,14 @@ def heat_time(found: EigenResult, k: int, n_components: int) -> float | None:
 
 
 def heat_rows(work: Work, found: EigenResult, k: int) -> Block:
-    """Rows of exp(−L̄/λ_{K+1})Z (m, k + more) of length 1; of Z (m, k) where λ_{K+1} is 0."""
+    """Rows of exp(−L̄/λ_{K+1})Z (m, k + more) of length 1; of Z (m, K) where that is 0."""
     laplacian, space = work.laplacian, work.space
     parts = laplacian.null.n_components
     time = heat_time(found, k, parts)
-    Z, values = with_null(space, laplacian, found, k if time is None else parts + found.values.size)
+    count = parts + found.values.size
+    if time is None:
+        found, count = first_pairs(space, found, max(0, k - parts)), k
+    Z, values = with_null(space, laplacian, found, count)
     weights = np.exp(-values * (time or 0.0))
 
     def rows(Z: NDArray[Any]) -> NDArray[Any]:
