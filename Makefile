@@ -15,7 +15,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test tests test-all test-thorough style types contracts test-slow test-scanpy test-scale test-ui bench figures papers lint docs dist clean
+.PHONY: run test tests test-all test-thorough environments style types contracts test-slow test-scanpy test-scale test-ui bench figures papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -47,7 +47,13 @@ tests: $(BIN)/.installed
 test-thorough: $(BIN)/.installed
 	$(QUIETLY) $(BIN)/pytest -n auto --dist worksteal -m "thorough and not slow"
 
-test-all: test-thorough test-scale test-scanpy test-ui docs
+# The environments of the others wait for the network while the thorough tests wait for the processor.
+test-all: $(BIN)/.installed
+	$(MAKE) --jobs test-thorough environments
+	$(MAKE) test-scale test-scanpy test-ui docs
+
+environments:
+	$(MAKE) -j1 $(SCALE)/.installed $(SCANPY)/.installed $(UI)/.installed
 
 test: $(BIN)/.installed
 	$(MAKE) --jobs lint tests   # at the same time

@@ -1,6 +1,6 @@
 """The drawing of the rooms, docs/architecture.svg, from the import contracts of pyproject.toml.
 
-python bench/architecture.py
+python bench/architecture.py --record    counts the lines of every room and draws
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SENTENCES = {  # what the middle column says beside the room that does it
     "discretize": "solutions become labels;",
     "clusterers": "a method reads like its paper.",
 }
-LEFT, WIDTH, HEIGHT, STEP = 230, 370, 26, 36
+LEFT, WIDTH, HEIGHT, STEP = 230, 410, 26, 36
 
 
 def layers(package: str) -> list[list[str]]:
@@ -50,8 +50,25 @@ def rooms() -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
+def counted() -> dict[str, dict[str, tuple[int, int]]]:
+    """Files and lines of every room, by package."""
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for package, home in HOMES.items():
+        for row in layers(package):
+            for room in row:
+                path = home / package / room
+                files = sorted(path.rglob("*.py")) or [path.with_suffix(".py")]
+                lines = sum(len(one.read_text(encoding="utf-8").splitlines()) for one in files)
+                found.setdefault(package, {})[room] = len(files), lines
+    return found
+
+
 def drawn() -> str:
-    """The picture: a box a room, a row a layer; whatever is above may import what is below."""
+    """The picture: a box a room, a row a layer; whatever is above may import what is below.
+
+    With the hundreds of lines of every room as they were counted last.
+    """
+    counts = runner.results().get("architecture", {}).get("figures", {})
     engine, io = layers("mustlink"), layers("mustlink_io")
     height = 70 + STEP * len(engine)
     right = LEFT + WIDTH + 50
@@ -64,11 +81,11 @@ def drawn() -> str:
     ]
     for at, row in enumerate(engine):
         y = 44 + STEP * at
-        parts += _boxes(row, LEFT, WIDTH, y, "#d5efec")
+        parts += _boxes(row, LEFT, WIDTH, y, "#d5efec", counts.get("mustlink", {}))
         said = " ".join(SENTENCES[room] for room in row if room in SENTENCES)
         parts.append(_text(LEFT - 14, y + 18, said, "end", "normal"))
     for at, row in enumerate(io):
-        parts += _boxes(row, right, 260, 44 + STEP * at, "#e8e4f3")
+        parts += _boxes(row, right, 260, 44 + STEP * at, "#e8e4f3", counts.get("mustlink_io", {}))
     below = 44 + STEP * len(io)
     lines = ("files and terminals live next door:", "io imports the engine,", "never the reverse")
     for at, line in enumerate(lines):
@@ -77,7 +94,9 @@ def drawn() -> str:
     return "\n".join([*(part for part in parts if part), "</svg>", ""])
 
 
-def _boxes(row: list[str], x: float, width: float, y: float, colour: str) -> list[str]:
+def _boxes(
+    row: list[str], x: float, width: float, y: float, colour: str, counts: dict[str, list[int]]
+) -> list[str]:
     each = (width - 8 * (len(row) - 1)) / len(row)
     found = []
     for at, room in enumerate(row):
@@ -86,7 +105,8 @@ def _boxes(row: list[str], x: float, width: float, y: float, colour: str) -> lis
             f'<rect x="{left:.0f}" y="{y}" width="{each:.0f}" height="{HEIGHT}" rx="4" '
             f'fill="{colour}" stroke="#555555"/>'
         )
-        found.append(_text(left + each / 2, y + 18, room, "middle", "normal"))
+        count = f" {counts[room][1] / 1000:.1f} k" if room in counts else ""
+        found.append(_text(left + each / 2, y + 18, room + count, "middle", "normal"))
     return found
 
 
@@ -100,6 +120,7 @@ def _text(x: float, y: float, words: str, anchor: str, weight: str) -> str:
 
 
 def main() -> None:
+    runner.record("architecture", counted())
     Path(PICTURE).write_text(drawn(), encoding="utf-8")
 
 

@@ -17,6 +17,7 @@ import render
 import runner
 
 CASES = {
+    "architecture": "architecture.py",
     "asked_labels_gfhf": "active.py --method GFHF",
     "asked_labels_gfhf_wrong": "active.py --method GFHF --wrong 0.05",
     "asked_labels_poisson": "active.py",

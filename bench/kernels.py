@@ -143,7 +143,7 @@ def recorded(run: Run, pipe: Any) -> None:
     """Run a line in this process; sends the kernels that Python called, and seconds of each."""
     from mustlink.context.compilation import dispatchers, encoded
 
-    calls: list[tuple[str, Any, float, bool]] = []
+    calls: Calls = []
     depth = 0
 
     def watched(name: str, body: Any, compile_one: Any) -> Any:
@@ -189,22 +189,25 @@ def _shell(run: Run) -> tuple[int, str]:
     return code, err.getvalue()
 
 
+Calls = list[tuple[str, Any, float, bool]]
+
+
 @contextlib.contextmanager
-def in_data() -> Iterator[Path]:
-    """Within a folder of data."""
+def in_data() -> Iterator[Calls]:
+    """Within a folder of data; what making its graphs called."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as name:
         make_data(Path(name))
         os.chdir(name)
         try:
-            _in_child(Run("", "graph points.h5:/points"), rename="graph.h5")
-            _in_child(Run("", "graph plane.h5:/points"), rename="plane-graph.h5")
-            yield Path(name)
+            calls = _in_child(Run("", "graph points.h5:/points"), rename="graph.h5")
+            calls += _in_child(Run("", "graph plane.h5:/points"), rename="plane-graph.h5")
+            yield calls
         finally:
             os.chdir(before)
 
 
-def _in_child(run: Run, rename: str = "") -> list[tuple[str, Any, float, bool]]:
+def _in_child(run: Run, rename: str = "") -> Calls:
     """What a run called; a fork has every module, but no kernel yet."""
     here, there = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(target=recorded, args=(run, there))
@@ -232,14 +235,21 @@ def table(chosen: list[Run], before: dict[str, Any]) -> dict[str, Any]:
     kernels = {json.dumps(row[:2]): row for row in before["kernels"]}
     anew = {run.name for run in chosen}
     fits = {name: places for name, places in before["fits"].items() if name not in anew}
-    with in_data():
+
+    def places(calls: Calls) -> list[int]:
+        taken = []
+        for name, types, seconds, _ in calls:
+            key = json.dumps([name, types])
+            row = kernels.setdefault(key, [name, types, 0.0])
+            row[2] = round(max(row[2], seconds), 3)
+            taken.append(list(kernels).index(key))
+        return taken
+
+    with in_data() as calls:
+        places(calls)  # the first to compile these
         for run in chosen:
-            began, taken = time.perf_counter(), []
-            for name, types, seconds, _ in _in_child(run):
-                key = json.dumps([name, types])
-                row = kernels.setdefault(key, [name, types, 0.0])
-                row[2] = round(max(row[2], seconds), 3)
-                taken.append(list(kernels).index(key))
+            began = time.perf_counter()
+            taken = places(_in_child(run))
             fits.setdefault(run.name, list(dict.fromkeys(taken)))
             print(
                 f"# {time.perf_counter() - began:6.1f} s {len(taken):4} {run.line}", file=sys.stderr

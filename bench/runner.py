@@ -121,7 +121,7 @@ def result(done: Child, what: str) -> dict[str, Any]:
 def command(*arguments: Any, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run `mustlink … --json` in a child; its result plus `wall_seconds` and `rss_bytes`."""
     words = [str(a) for a in arguments]
-    quiet = ["--quiet"] if words[0] not in ("score", "info") else []
+    quiet = ["--quiet"] if words[0] not in ("score", "info", "plan") else []
     done = child(["-m", "mustlink_io", *words, *quiet, "--json"], env)
     found = result(done, "mustlink " + " ".join(words))
     return {**found, "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}

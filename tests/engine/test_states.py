@@ -231,7 +231,6 @@ ON_DISK = {"NCut", "CSP", "SSSC", "FastGE", "ConstrainedAP", "SRCP", "E2CP"}
 ON_DISK |= {"GFHF", "LLGC", "Poisson", "TikReg"}
 PAIRS = {*OF_GRAPHS} - {"NCut", "CSCGFHF"} - set(list(OF_GRAPHS)[10:])
 ANSWERED = PAIRS | {*OF_GRAPHS} & ON_DISK - {"NCut"}
-NOT_ALL_IN_ONE = {"CSP", "SSSC", "FastGE", "ConstrainedAP"}  # on disk
 NO_FILE = {"GLP", "StrokeCut", "RegionCut"}
 WRONG = {"n_clusters": -1, "tol": -1.0, "n_components": -1}
 seeds = st.integers(0, 2)
@@ -354,18 +353,12 @@ class States(RuleBasedStateMachine):
 
     @rule(data=st.data(), seed=seeds, by=seeds, pairs=st.booleans())
     def fit(self, data, seed, by, pairs):
-        given = data.draw(st.sampled_from(kinds_of(self.name))), seed, by, pairs
-        of_one = self.est.get_params().get("n_clusters") == 1
-        if given[0] == "stored" and of_one and self.name in NOT_ALL_IN_ONE:
-            self.fails(InputError, "fit", *given)
-        else:
-            self.both("fit", *given)
+        self.both("fit", data.draw(st.sampled_from(kinds_of(self.name))), seed, by, pairs)
 
     @precondition(lambda self: hasattr(self.est, "refit"))
     @rule(by=seeds, pairs=st.booleans(), k=st.sampled_from([None, None, 2, 3, 4, 1]))
     def refit(self, by, pairs, k):
-        refused = self.name == "NCut" or (k == 1 and self.name in NOT_ALL_IN_ONE)
-        if self.told[0] == "stored" and refused:
+        if self.told[0] == "stored" and self.name == "NCut":
             self.fails(InputError, "refit", by, pairs, k)
         else:
             self.both("refit", by, pairs, k)

@@ -1,5 +1,6 @@
 """`mustlink demo`: the main job on made points, and a photograph cut along strokes."""
 
+import importlib
 import json
 import shlex
 import sys
@@ -113,6 +114,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path, capsys):
     [([], "matplotlib.figure"), (["--photograph"], "PIL"), (["--photograph"], "matplotlib.figure")],
 )
 def test_demo_without_the_extra_names_it(tmp_path, capsys, monkeypatch, kind, module):
+    importlib.import_module("matplotlib.figure")  # else the failed import leaves half of it behind
     monkeypatch.setitem(sys.modules, module, None)
     assert run(["demo", *kind, "-o", str(tmp_path / "out"), "--quiet"]) == 2
     error = capsys.readouterr().err

@@ -163,7 +163,13 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     def cost_of_clusters(self, k: int, n: int, nnz: int) -> DiskCost:
         """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
         columns = self._columns(k)
-        return DiskCost(n, nnz, columns + n_guard_vectors(columns), told=self._places_known)
+        return DiskCost(
+            n,
+            nnz,
+            columns + n_guard_vectors(columns),
+            told=self._places_known,
+            spreads=self.cost(k).spreads,
+        )
 
     def _k_or(self, n_classes: int | None) -> int:
         """K for a cost, before anything is checked."""

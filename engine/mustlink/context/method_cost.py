@@ -279,6 +279,7 @@ _FEWEST = 2 * 4  # links of an aggregate, where memory is short
 _LINK = 22  # bytes of a weight between aggregates while the next grid is made
 _COARSE = Stage(number=12 * 8)  # of aggregates: twelve blocks in double precision
 _REGION = Stage(node=300, weight=26)  # rows in which constraints are spread: S, where it is, F
+_SPREAD = 300  # bytes a node of what two constraints are spread to
 _ENTERING = Stage(node=40, weight=12)  # entries on their way to coarse grids, in files
 
 
@@ -288,7 +289,8 @@ class DiskCost:
 
     In memory are the columns of a block that are worked on, from one on, and the graph of the
     aggregates, which has a twentieth of the nodes as a rule. `told`: whether nodes have
-    constraints. Bytes a node: `held` are there all the time, `answers` at the end; `number` has an
+    constraints; `spreads`: and whether pairs of them are spread in regions of the graph, which may
+    be all of it. Bytes a node: `held` are there all the time, `answers` at the end; `number` has an
     entry of a block in a product, `blocks` all of a column.
     """
 
@@ -296,6 +298,7 @@ class DiskCost:
     nnz: int
     columns: int
     told: bool = False
+    spreads: bool = False
     held: int = 0
     answers: int = _ANSWER
     number: int = 4
@@ -341,7 +344,9 @@ class DiskCost:
     @property
     def least_memory(self) -> int:
         """The least memory with which it can be done."""
-        return self._bytes(1, 0, _HELD * self.number) + RESERVE
+        spreading = region_bytes(self.n, self.nnz) + _SPREAD * self.n if self.spreads else 0
+        solving = self._bytes(1, 0, _HELD * self.number)
+        return max(solving, self._bytes(0, 0, 0) + int(spreading)) + RESERVE
 
     @property
     def scratch(self) -> tuple[int, int]:
@@ -509,8 +514,14 @@ class FitInput:
         return max(peaks)
 
     def on_disk(self, cost: DiskCost) -> int:
-        """The least memory with graph and vectors on disk, where equal rows are nodes apart."""
-        search = stored_knn_plan(max(self.rows, self.n), self.d, self.k).least if self.d else 0
+        """The least memory with graph and vectors on disk, where equal rows are nodes apart.
+
+        Weights as in `at_home`.
+        """
+        search, rows = 0, max(self.rows, self.n)
+        if self.d:
+            search = stored_knn_plan(rows, self.d, self.k).least
+            cost = replace(cost, nnz=int(MOST_SYMMETRIC * rows * self.k) + self.nnz)
         return max(cost.least_memory, search) + (0 if self.in_file else self.points)
 
     def is_hard(self, cost: Cost) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-START = 3.3  # seconds until the program has loaded, and its kernels
+START = 2.5  # seconds until the program has loaded, and its kernels
 # Seconds for a million of what is named, in memory and on disk, measured: see bench/plans.py.
 RATES: dict[str, tuple[float, float]] = {
     "reading": (0.0025, 0.0025),  # bytes read and checked
@@ -158,7 +158,7 @@ def spreading_seconds(n: int) -> float:
 def measured_speed() -> float:
     """How many times slower a core of this machine is than one of the rates, whoever works on it.
 
-    By the least CPU time of twelve rounds of one thread: by the clock a machine with other work
+    By the least CPU time of twenty rounds of one thread: by the clock a machine with other work
     would make plans of free cores ten times too long, and threads of BLAS that wait count as work.
     """
     import scipy.sparse as sp

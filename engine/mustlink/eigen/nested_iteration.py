@@ -23,7 +23,7 @@ from mustlink.space import Block
 _SMOOTHINGS = 4
 _COARSE_TOL = 1e-3
 _COARSE_STEPS = 12
-_DENSE = 2500  # nodes of the coarsest useful grid up to which LAPACK solves it
+_DENSE = 1000  # nodes of the coarsest useful grid up to which LAPACK solves it: some ten megabytes
 
 
 def nested_start(laplacian: Laplacian, grids: Hierarchy, b: int, seed: int) -> Block:

@@ -7,7 +7,7 @@ there is one region, of all nodes, and one part where that fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,7 @@ _ALL_BELOW = 5_000  # nodes up to which every pair may become an edge
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PAIR = 100  # bytes that such a pair takes, on the way
+_AT_ONCE = 1 << 18  # pairs of which F is found in one go
 _PROBES, _MANY = (16, 2), 1_000  # for up to so many sources, and beyond: ‖Rz‖ hardly varies then
 _SAMPLE = 8  # sources that are spread to see how far they reach
 _PARTS, _FEW = 24, 16  # of the constraints where nothing limits them, of so many sources at least
@@ -350,20 +351,20 @@ class Spreading:
             )
         self._spread(parts)
         self.about["parts"] = self.done
-        known, near = self.spec.known[0], self._of_all(self.candidates)
+        known, near, floor = self.spec.known[0], self._of_all(self.candidates), self.spec.floor
         queries = np.union1d(near, known)
         F = self._sums(queries)
+        on_known, F = F[np.searchsorted(queries, known)], F[np.searchsorted(queries, near)]
+        del queries
         if not self.rows.in_memory:
-            on_near = F[np.searchsorted(queries, near)]
-            missed = np.setdiff1d(self._of_all(self._missed(near, on_near)), near)
-            rest = np.setdiff1d(missed, queries)
-            order = np.argsort(np.append(queries, rest))
-            F = np.append(F, self._sums(rest))[order]
-            queries, near = np.append(queries, rest)[order], np.union1d(near, missed)
+            missed = np.setdiff1d(self._of_all(self._missed(near, F)), near, assume_unique=True)
+            on_missed = self._sums(missed)
+            large, some = floor < F, floor < on_missed
+            near = np.append(near[large], missed[some])
+            F = np.append(F[large], on_missed[some])
         self.fields.clear()
-        wanted = NewEdges(*np.divmod(near, self.size), F[np.searchsorted(queries, near)])
-        new = best_of_pairs(wanted, self.spec.new_edges, self.spec.floor)
-        return F[np.searchsorted(queries, known)], new
+        wanted = NewEdges(*np.divmod(near, self.size), F)
+        return on_known, best_of_pairs(wanted, self.spec.new_edges, floor)
 
     # --- parts
 
@@ -482,11 +483,16 @@ class Spreading:
 
     def _sums(self, queries: Ints) -> Floats:
         """F of pairs, the sum over parts."""
-        ends = np.divmod(queries, self.size)
-        parts = [
-            _partial_sums(load()[0], nodes, ends, number) for number, nodes, load in self.fields
-        ]
-        return self.rows.summed(parts, queries.size)
+
+        def parts() -> Iterator[PartialSums]:
+            for number, nodes, load in self.fields:
+                local = load()[0]
+                for first in range(0, queries.size, _AT_ONCE):
+                    ends = np.divmod(queries[first : first + _AT_ONCE], self.size)
+                    at, values = _of_ends(local, nodes, ends)
+                    yield number, at + first, values
+
+        return self.rows.summed(parts(), queries.size)
 
     def _missed(self, near: Ints, F: Floats) -> list[Ints]:
         """Pairs that may be among the largest of a node, by what the parts here say."""
@@ -514,14 +520,12 @@ def upper(pattern: Edges) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     return first[once], second[once], once
 
 
-def _partial_sums(
-    field: LocalField, nodes: Ints, ends: tuple[Ints, Ints], number: int
-) -> PartialSums:
-    """F of a part for pairs whose ends are both in its region, where it is not 0."""
+def _of_ends(field: LocalField, nodes: Ints, ends: tuple[Ints, Ints]) -> tuple[Ints, Floats]:
+    """F of a part for pairs whose ends are both in its region: which, and F, where it is not 0."""
     first, second = (np.minimum(np.searchsorted(nodes, at), nodes.size - 1) for at in ends)
     inside = np.flatnonzero((nodes[first] == ends[0]) & (nodes[second] == ends[1]))
     pairs = NewEdges(first[inside], second[inside], np.zeros(inside.size))
     pattern = pairs.pattern(nodes.size)
     values = field.on_pattern(pattern)[upper(pattern)[2]]
     nonzero = np.flatnonzero(values)
-    return number, inside[nonzero], values[nonzero]
+    return inside[nonzero], values[nonzero]

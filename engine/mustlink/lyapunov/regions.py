@@ -140,7 +140,7 @@ class MemoryRows:
         pairs: Any = sp.csr_matrix((np.ones(first.size), (first, second)), shape=(m, m))
         return field.on_pattern(Edges(pairs.indptr, pairs.indices))
 
-    def summed(self, parts: list[PartialSums], count: int) -> Floats:
+    def summed(self, parts: Iterator[PartialSums], count: int) -> Floats:
         """F (count,) of pairs, the sum of what the parts say, in their order."""
         F = np.zeros(count)
         for _, at, values in parts:
@@ -398,7 +398,7 @@ class RankRows(MemoryRows):
     ) -> Callable[[], tuple[LocalField, Edges]]:
         return lambda: (field, pattern)
 
-    def summed(self, parts: list[PartialSums], count: int) -> Floats:
+    def summed(self, parts: Iterator[PartialSums], count: int) -> Floats:
         sums = [np.empty(0, dtype=_SUMS)]
         for number, at, values in parts:
             here = np.empty(at.size, dtype=_SUMS)

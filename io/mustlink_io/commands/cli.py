@@ -135,7 +135,7 @@ def cli(context: click.Context) -> None:
     graph beside them; clusters out, or the class of every node.
 
     \b
-      mustlink demo                                     200,000 points, with and without labels
+      mustlink demo                                     100,000 points, with and without labels
       mustlink info data.h5                             what is in a file
       mustlink suggest data.h5 --labels few.csv         which method, and why
       mustlink plan data.h5 -k 10 --memory 4GB          time and memory, told before

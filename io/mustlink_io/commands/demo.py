@@ -18,7 +18,7 @@ from mustlink_io.terminal.progress import observing
 @QUIET
 @JSON
 def demo(out_dir: str, photograph: bool, quiet: bool, as_json: bool) -> None:
-    """Cluster 200,000 points whose clusters the points alone do not show.
+    """Cluster 100,000 points whose clusters the points alone do not show.
 
     They spell two words, one below the other. Without side information they are cut between
     columns; with 40 labels, or 400 pairs within a named memory, between the words. Data, results,
@@ -48,7 +48,7 @@ def show_points(result: Mapping[str, Any]) -> None:
     rows = [
         (
             step["knows"],
-            f"{round(step['ari'], 3) + 0:.3f}",  # no -0.000
+            f"{step['ari']:z.3f}",  # no -0.000
             clock(step["planned_seconds"]),
             clock(step["seconds"]),
             size(step["planned_bytes"]),

@@ -28,7 +28,7 @@ PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"
 STROKES = resources.files("mustlink_io") / "data" / "china_strokes.png"
 
 WORDS = ("MUST", "LINK")  # one below the other: the clusters that are wanted
-N, EXTRA, NOISE = 200_000, 6, 0.02  # points, coordinates beside the plane's, and noise of all
+N, EXTRA, NOISE = 100_000, 6, 0.02  # points, coordinates beside the plane's, and noise of all
 LABELS, PAIRS, MEMORY = 5, 400, 1_000_000_000  # labels of a letter; bytes for the run with pairs
 _ACROSS, _DOWN = 1.05, 0.82  # from a letter to the next: lines are nearer than columns
 
@@ -61,7 +61,7 @@ def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
             "output": job.output,
         }
         steps.append(step)
-        panels.append((found, f"{knows}: ARI {step['ari']:.3f}"))
+        panels.append((found, f"{knows}: ARI {step['ari']:z.3f}"))
     pictures.save(pictures.point_panels(plane, panels), picture)
     return {
         "points": str(source),
