@@ -82,6 +82,8 @@ def choices(report):
     """What was decided, and what was said of it."""
     told = {name: value for name, value in report.choices.items() if name not in ALONE}
     tau, why = told.pop("regularization", (None, ""))
+    if isinstance(told.get("variant"), list | tuple):  # with figures
+        told["variant"] = told["variant"][0]
     tried = [one["tau"] for one in report.extra.get("regularizations_tried", [])]
     return {
         **told,
@@ -147,7 +149,7 @@ SPREADING = {
     "Poisson": ml.Poisson(),
     "TikReg": ml.TikReg(),
 }
-VARIANTS = ("luxburg", "ng")
+VARIANTS = ("auto", "ng")
 CUT_ON_RANKS = [(name, VARIANTS[i % 2]) for i, name in enumerate(GRAPHS)]
 CONSTRAINED_ON_RANKS = paired(ON_RANKS, METHODS, TOLD)
 SPREAD_ON_RANKS = [

@@ -28,7 +28,7 @@ def fitted(graph, k, **how):
 
 
 @pytest.mark.thorough(but=1)
-@pytest.mark.parametrize("variant", ["luxburg", "ng"])
+@pytest.mark.parametrize("variant", ["auto", "luxburg", "ng"])
 @pytest.mark.parametrize("tau", [0, 0.3])
 def test_the_same_clusters_as_in_memory(rng, on_disk, variant, tau):
     W, _ = planted_graph(rng, 400, 4, inside=0.2, across=0.01)
@@ -132,7 +132,7 @@ def test_when_a_graph_stays_on_disk(rng):
 
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("tau", [0, 0.3])
-@pytest.mark.parametrize("variant", ["luxburg", "ng"])
+@pytest.mark.parametrize("variant", ["auto", "luxburg", "ng"])
 def test_nodes_that_stand_for_several(rng, on_disk, tau, variant):
     """Equal rows are one node: the cut is that of the graph in memory, for every row."""
     W, _ = planted_graph(rng, 300, 3, inside=0.2, across=0.02)

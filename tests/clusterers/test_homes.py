@@ -45,7 +45,7 @@ def test_a_fit_on_disk_draws_one_seed(nothing_fits, method, how):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("variant", ["luxburg", "ng"])
+@pytest.mark.parametrize("variant", ["auto", "luxburg", "ng"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
     W, _, k = graph(name)

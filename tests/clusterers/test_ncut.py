@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.core.observe import Recorder
+from mustlink.discretize.cuts import information
 from mustlink.errors import InputError
 
 seeds = st.integers(0, 2**31)
@@ -76,7 +79,7 @@ def test_isolated_nodes_are_dropped_or_assigned():
     assert (kept[alone] == np.bincount(dropped[~alone]).argmax()).all()
 
 
-@pytest.mark.parametrize("variant", ["luxburg", "ng", "shi-malik"])
+@pytest.mark.parametrize("variant", ["auto", "luxburg", "ng", "heat", "shi-malik"])
 def test_variants_find_planted_clusters(variant):
     W, y = planted_graph(np.random.default_rng(0), 120, 2)
     est = ncut(2, variant=variant).fit(W)
@@ -111,3 +114,169 @@ def test_report_and_observer():
     assert [s.name for s in recorder.stages][-1] == "clusters"
     assert est.report_.satisfaction["n_must"] == 1
     assert est.report_.to_dict()["choices"]["solver"] == "dense"
+
+
+# --- the least that any cut can have
+
+
+def every_partition(n, k):
+    """Labels (p, n) of all partitions into k clusters at most, node 0 in the first."""
+    codes = np.arange(k ** (n - 1))
+    return np.column_stack([0 * codes, *(codes // k**at % k for at in range(n - 1))])
+
+
+def least_of_all(W, k, tau=0.0, copies=None):
+    """The least Σ cut/volume over partitions into k clusters of nodes with an edge, by definition.
+
+    A node that stands for several is in one cluster with its copies.
+    """
+    copies = np.ones(len(W)) if copies is None else copies
+    linked = (W.sum(axis=1) > 0) & (copies > 0)
+    W, copies = (copies[:, None] * W * copies)[linked][:, linked], copies[linked]
+    labels = every_partition(len(W), k)
+    ground = tau * W.sum() / copies.sum() * copies
+    total, filled = 0.0, True
+    for c in range(k):
+        own = (labels == c).astype(float)
+        volume = own @ (W.sum(axis=1) + ground)
+        filled = filled & (volume > 0)
+        total = total + 1 - np.einsum("pi,pi->p", own @ W, own) / np.where(volume > 0, volume, 1)
+    return max(0.0, total[filled].min())
+
+
+@pytest.mark.thorough(but=12)
+@pytest.mark.parametrize("seed", range(100))
+def test_no_cut_is_below_the_bound(seed):
+    """With components, isolated nodes, weights of rows, regularised degrees."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 5))
+    n = int(rng.integers(k + 3, {2: 13, 3: 12, 4: 10}[k]))
+    isolated = int(rng.integers(2))
+    parts = min(int(rng.integers(1, 4)), (n - isolated) // 2)
+    W = random_graph(rng, n, parts, isolated=isolated, density=rng.uniform(0.1, 0.7)).toarray()
+    tau = float(rng.choice([0.0, 0.0, 0.1, 1.0]))
+    weight = rng.integers(1, 4, n).astype(float) if seed % 3 == 0 else None
+    est = ncut(k, regularization=tau).fit(sp.csr_matrix(W), sample_weight=weight)
+    told = est.report_.extra["ncut"]
+    best = least_of_all(W, k, tau, weight)
+    assert told["clusters"] == k
+    assert told["added"] == tau
+    assert 0 <= told["least"] <= best
+    assert told["found"] >= best - 1e-12
+    np.testing.assert_allclose(max(est.eigenvalues_.sum(), 0), told["least"], atol=1e-8)
+    if not tau and weight is None:
+        assert told["found"] == pytest.approx(oracles.mncut_dense(W, est.labels_))
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
+def test_the_bound_gives_way_by_the_residuals(tol):
+    """Blunt vectors have a lower bound, never one above the true sum of eigenvalues."""
+    W = random_graph(np.random.default_rng(4), 300, density=0.03)
+    values, *_ = textbook(W, 4)
+    est = ncut(4, solver="lobpcg", tol=tol, regularization=0).fit(W)
+    told, reached = est.report_.extra["ncut"], est.report_.convergence.residuals
+    assert told["least"] <= values.sum()
+    expected = est.eigenvalues_.sum() - reached.sum()
+    np.testing.assert_allclose(told["least"], max(0, expected), atol=1e-12)
+
+
+def test_vectors_that_did_not_converge_bound_nothing():
+    W = random_graph(np.random.default_rng(4), 300, density=0.03)
+    est = ncut(4, solver="lobpcg", tol=1e-9, max_iter=1, regularization=0).fit(W)
+    assert est.report_.extra["ncut"]["least"] is None
+    assert "none into" not in repr(est.report_)
+
+
+def test_a_report_tells_the_cut_and_the_least():
+    W, _ = planted_graph(np.random.default_rng(5), 60, 2)
+    lines = repr(ncut(2).fit(W).report_)
+    told = ncut(2).fit(W).report_.extra["ncut"]
+    assert f"normalised cut    {told['found']:.4g}; none into 2 clusters is below" in lines
+
+
+# --- how vectors become clusters, by evidence
+
+
+def overlapping(seed=0, far=17):
+    """Two blobs that overlap, and a clump of few points far away; the blobs are 0 and 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600 + far, 3))
+    X[:300, 0] += 4.5
+    X[600:] = 30 + 0.1 * X[600:]
+    return X, np.repeat([0, 1, 2], [300, 300, far])
+
+
+def test_heat_is_its_definition():
+    """Rows of exp(−L̄/λ_{K+1})Z at length 1, of K + max(3, K/5) vectors, and k-means on them."""
+    W, _ = planted_graph(np.random.default_rng(1), 150, 4, inside=0.3, across=0.05)
+    est = ncut(4, variant="heat").fit(W)
+    L, root, nodes = oracles.laplacian(W.toarray())
+    values, Z = np.linalg.eigh(L)
+    rows = Z[:, :7] * np.exp(-values[:7] / values[4])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    textbook_labels = KMeans(4, n_init=10, random_state=0).fit_predict(rows)
+    assert adjusted_rand_score(est.labels_[nodes], textbook_labels) == 1.0
+    np.testing.assert_allclose(est.eigenvalues_, values[:4], atol=1e-10)
+    assert oracles.angle(Z[:, :4], root[:, None] * est.embedding_[nodes]) < 1e-5
+    assert est.report_.extra["next_eigenvalue"] == pytest.approx(values[4])
+
+
+def test_auto_is_the_way_that_tells_most():
+    W, _ = planted_graph(np.random.default_rng(3), 200, 5, inside=0.2, across=0.05)
+    est = ncut(5, regularization=0).fit(W)
+    (taken, why), tried = est.report_.choices["variant"], est.report_.extra["variants_tried"]
+    assert list(tried) == ["heat", "luxburg", "ng"]
+    for way, nats in tried.items():
+        alone = ncut(5, variant=way, regularization=0).fit(W)
+        if way == taken:
+            np.testing.assert_array_equal(alone.labels_, est.labels_)
+            assert est.report_.method == alone.report_.method == f"NCut ({way})"
+        H = np.eye(5)[alone.labels_]
+        edges = np.mean([information(H.T @ part @ H) for part in (W, W != 0)])
+        assert nats == pytest.approx(edges)
+        assert f"{nats:.3f} by {way}" in why
+    best = max(tried, key=tried.get)
+    assert taken == (best if tried[best] > 1.01 * tried["heat"] else "heat")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_are_not_cut_into_crumbs(seed):
+    X, y = overlapping(seed)
+    blobs_alone = y < 2
+    form = ml.NCut(2, variant="luxburg", regularization=0, random_state=0).fit(X)
+    assert np.bincount(form.labels_).min() < 20
+    est = ml.NCut(2, random_state=0).fit(X)
+    assert adjusted_rand_score(y[blobs_alone], est.labels_[blobs_alone]) > 0.85
+
+
+def test_heat_of_more_components_than_clusters_is_their_vectors():
+    W = random_graph(np.random.default_rng(7), 200, 12, density=0.2)
+    for k in (2, 3, 11):
+        found, other = (ncut(k, variant=way, regularization=0).fit(W) for way in ("heat", "ng"))
+        np.testing.assert_array_equal(found.labels_, other.labels_)
+
+
+def test_what_leaves_no_choice():
+    parts = random_graph(np.random.default_rng(7), 140, 3, density=0.08)
+    whole, _ = planted_graph(np.random.default_rng(1), 150, 3)
+    y = np.arange(150) % 3
+    for est in (
+        ncut(2).fit(parts),
+        ncut(1).fit(whole),
+        ncut(3, regularization=0.3).fit(whole),
+        ncut(3, variant="ng").fit(whole),
+        ncut(3, init="labels").fit(whole, y),
+    ):
+        assert "variant" not in est.report_.choices
+        assert est.report_.extra["variants_tried"] == {}
+    again = ncut(3, init="labels", variant="luxburg").fit(whole, y)
+    np.testing.assert_array_equal(again.labels_, est.labels_)
+
+
+def test_a_refit_chooses_again():
+    W, _ = planted_graph(np.random.default_rng(3), 200, 5, inside=0.2, across=0.05)
+    est = ncut(5).fit(W)
+    other = ncut(4).fit(W)
+    est.set_params(n_clusters=4).refit()
+    assert adjusted_rand_score(est.labels_, other.labels_) == 1.0
+    assert est.report_.choices["variant"][0] == other.report_.choices["variant"][0]

@@ -11,6 +11,7 @@ from mustlink.core.observe import Recorder
 from mustlink.discretize.cuts import network_scores
 from mustlink.selection.regularization import Regularization, RegularizationTried
 
+PAPERS = {"variant": "luxburg", "regularization": 0}
 DOUBTS = ("one cluster holds", "are crumbs", "whole components", "the gap after")
 
 
@@ -53,7 +54,7 @@ def test_clear_blocks_raise_no_doubt_and_are_scored():
 
 
 def test_a_giant_and_its_rim():
-    found, est = doubts(hung(TWO_HALVES, 2, 5), 3, regularization=0)
+    found, est = doubts(hung(TWO_HALVES, 2, 5), 3, **PAPERS)
     assert np.bincount(est.labels_).max() > 295
     assert 0 in found
     assert 1 not in found
@@ -61,19 +62,19 @@ def test_a_giant_and_its_rim():
 
 def test_crumbs_beside_two_halves():
     W = hung(planted([700, 700], 0.05, 0.0005)[0], 5, 8)
-    found, est = doubts(W, 7, regularization=0)
+    found, est = doubts(W, 7, **PAPERS)
     assert np.sort(np.bincount(est.labels_))[-2] > 600
     assert 1 in found
     assert 0 not in found
-    assert 1 not in doubts(W, 2, regularization=0)[0]
+    assert 1 not in doubts(W, 2, **PAPERS)[0]
 
 
 def test_components_as_the_answer():
     W = sp.block_diag([CLEAR, planted([20], 0.5, 0)[0], planted([25], 0.5, 0)[0]]).tocsr()
-    found, est = doubts(W, 3, regularization=0)
+    found, est = doubts(W, 3, **PAPERS)
     assert 2 in found
     assert "the largest has 82.4% of the nodes" in " ".join(est.report_.warnings)
-    found, _ = doubts(W, 5, regularization=0)  # which cuts the large one, too
+    found, _ = doubts(W, 5, **PAPERS)  # which cuts the large one, too
     assert 2 not in found
 
 
@@ -175,3 +176,26 @@ def test_what_keeps_its_promise_or_has_no_better_stays():
     assert regular.instead(0.93) is None
     assert regular.instead(0.85).tau == 1.0
     assert Regularization(0.3, "given").instead(0.0) is None
+
+
+def test_advice_is_what_the_method_takes():
+    """Nobody is sent from NCut to constraints, and from a method without any to NCut, in turn."""
+    W = hung(planted([700, 700], 0.05, 0.0005)[0], 5, 8)
+    crumbs = [one for one in doubts(W, 7, **PAPERS)[1].report_.warnings if "crumbs" in one]
+    assert crumbs[0].endswith("or add more to the degrees: regularization=1")
+    every = [
+        *doubts(W, 7, regularization=1)[1].report_.warnings,
+        *doubts(planted([300], 0.05, 0)[0], 9)[1].report_.warnings,
+        *doubts(sp.csr_matrix(np.kron(np.eye(3), np.ones((4, 4)))), 3)[1].report_.warnings,
+    ]
+    assert any("hardly tells" in one for one in every)
+    for words in ("constraints", "CSP", "say more", "regularization"):
+        assert not any(words in one for one in every)
+
+    def few(**how):
+        recorder = Recorder()
+        warn_of_sizes(np.array([5, 6, 0]), 3, recorder, **how)
+        return recorder.warnings[0]
+
+    assert few().endswith("ask for fewer clusters or give more constraints")
+    assert few(informed=False).endswith("ask for fewer clusters")

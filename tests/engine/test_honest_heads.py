@@ -102,7 +102,7 @@ def test_feasible_vectors_are_counted_and_few_of_them_a_doubt(planted, subspace)
         ("unknown", "none of the 120 nodes has any"),
         ("one class", "labels: all 4 are of class 2"),
         ("nothing", "none of the 120 nodes has any"),
-        ("not given", "neither is given; the graph alone was clustered, for which NCut"),
+        ("not given", "neither is given; the graph alone was clustered; give some"),
     ],
 )
 def test_what_says_nothing_is_a_doubt(planted, kind, what, words):

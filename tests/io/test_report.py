@@ -170,6 +170,16 @@ def test_page_holds_the_numbers_of_the_facts(report):
         assert f"{name} {number}" in page.text
 
 
+def test_the_cut_is_beside_the_least_there_can_be(report, mustlink, data):
+    page, facts = report("plain.h5")
+    found = facts["ncut"]
+    assert 0 <= found["least"] <= found["found"]
+    words = f"{found['found']:.4g}; none into 3 clusters is below {found['least']:.4g}"
+    assert f"Normalised cut {words}." in " ".join(page.text.split())
+    assert words in " ".join(mustlink("cluster points.h5:/points -k 3 -o again.h5")[1].split())
+    assert "Normalised cut" not in report("pairs.h5")[0].text
+
+
 @pytest.mark.thorough
 def test_feasible_cuts_are_told(report, data):
     page, facts = report("pairs.h5")

@@ -64,6 +64,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
 
     _places_known: ClassVar[bool] = False  # whether it looks up nodes that something is known of
 
+    _informed: ClassVar[bool] = True  # whether it takes constraints
+
     _trusts_edges: ClassVar[bool] = True  # whether nodes of a cluster are linked to each other
 
     # What fits find. No annotations: of these a dataclass makes parameters.
@@ -287,7 +289,9 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """
         labels = work.labels_of_rows(clusters)
         sizes = work.cluster_sizes(clusters, k) if sizes is None else sizes
-        warn_of_sizes(sizes, k, work.recorder)
+        added = getattr(self, "regularization", 1)
+        more = (added == AUTO or added < 1) and getattr(self, "variant", "") != "shi-malik"
+        warn_of_sizes(sizes, k, work.recorder, informed=self._informed, regularized=more)
         if alone := work.isolated + lost:
             done = "labelled -1"
             if self.isolated == "assign":

@@ -210,7 +210,7 @@ class PropagatedConstraints(InformedClusterer):
             del adjusted, one  # before the next is made
         sizes = best.cut.sums.sizes
         self.labels_ = self._labels(work, best.cut.clusters, k, sizes, best.lost)
-        warn_of_gap(best.cut, recorder)
+        warn_of_gap(best.cut, recorder, informed=True)
         cut, network = network_of(work, best.cut, k)
         kept = warn_if_broken(self.labels_, known, recorder)
         self.graph_, self.embedding_ = work.graph, work.from_working_order(cut.embedding)

@@ -109,10 +109,18 @@ def note_alone(count: int, done: str, recorder: Recorder) -> None:
     recorder.note(f"{count} {noun} no edge and cannot be clustered: {done}")
 
 
-def warn_of_sizes(sizes: NDArray[Any], k: int, recorder: Recorder) -> None:
+def warn_of_sizes(
+    sizes: NDArray[Any],
+    k: int,
+    recorder: Recorder,
+    *,
+    informed: bool = True,
+    regularized: bool = False,
+) -> None:
     """Warn of a cluster with nearly all of the nodes, of crumbs, and of clusters without any.
 
-    `sizes` (k,) count a node as often as it stands for rows.
+    `sizes` (k,) count a node as often as it stands for rows. The advice is what the method at hand
+    takes: constraints if `informed`, more on the degrees if it can be `regularized` further.
     """
     largest = sizes.max() / sizes.sum()
     if largest > _GIANT and k > 1:
@@ -126,12 +134,13 @@ def warn_of_sizes(sizes: NDArray[Any], k: int, recorder: Recorder) -> None:
         recorder.warn(
             f"{np.count_nonzero(crumbs)} of {k} clusters are crumbs, {sizes[crumbs].sum():,.0f} of "
             f"{sizes.sum():,.0f} nodes together: groups that hang on the rest by few edges; ask "
-            "for fewer clusters, or add more to the degrees: NCut's regularization=1"
+            "for fewer clusters"
+            + (", or add more to the degrees: regularization=1" if regularized else "")
         )
     if count < k:
         recorder.warn(
             f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
-            "for fewer clusters or give more constraints"
+            f"for fewer clusters{' or give more constraints' if informed else ''}"
         )
 
 
@@ -164,7 +173,7 @@ def warn_of_components(components: NDArray[Any], labels: Ints, recorder: Recorde
     )
 
 
-def warn_of_gap(cut: Any, recorder: Recorder) -> None:
+def warn_of_gap(cut: Any, recorder: Recorder, *, informed: bool = False) -> None:
     """Warn where λ_{K+1} of a cut is so near to λ_K that the K vectors might be others as well.
 
     A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
@@ -174,7 +183,8 @@ def warn_of_gap(cut: Any, recorder: Recorder) -> None:
     if cut.beyond is not None and cut.beyond - last < _TINY_GAP * (cut.beyond - first):
         recorder.warn(
             f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
-            f"hardly tells {k} clusters from {k + 1}; try other numbers, or say more about nodes"
+            f"hardly tells {k} clusters from {k + 1}; try other numbers"
+            + (", or give more constraints" if informed else ', or n_clusters="auto"')
         )
 
 

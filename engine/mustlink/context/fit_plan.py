@@ -145,7 +145,7 @@ class PlanInput:
     * `symmetric`: weights stored for a neighbour. `sooner`, `later`: why the time that is counted
       is not reached, or exceeded.
     * `labels`: points have labels, some of which are held out. `of_labels`: a propagation, and its
-      `ways` to try on some `folds`.
+      `ways` to try on some `folds`; of a cut the ways from vectors to clusters.
     * `views`: how weights of several graphs come, "chosen" or "given". `doubled`: constraints on
       senders and receivers. `rival`: the full problem is tried below this share. `regularized`:
       degrees are by evidence. `caches_vectors`: all of them, on disk.
@@ -315,7 +315,7 @@ def _solve(stages: _Stages, cost: Cost, size: Size, single: bool, hard: bool) ->
             add("full problem", peak, how=how, seconds=rival_seconds(size, clusters), sure=False)
     if not fit.of_labels:
         seconds = duration("k-means", min(n, _STARTED) * clusters**2)
-        seconds += duration("clusters", n * clusters)
+        seconds = fit.ways * (seconds + duration("clusters", n * clusters))
         add("clusters", peaks["clusters"], seconds=seconds)
     peak = peaks["answers"] + sample_bytes(rows, fit.given.d, clusters, cost)
     if fit.labels and peak <= (memory or peak):
@@ -379,7 +379,7 @@ def _solve_there(stages: _Stages, cost: DiskCost, cache: int) -> None:
     how = "" if peaks["grids"] else "by filters, as coarse grids do not fit"
     products = (1.0 if peaks["grids"] else _FILTERS) * step_work(Size(n, nnz), columns)
     add("eigenvectors", solving, products, how, disk=there)
-    add("clusters", rest, n * columns, disk=there)
+    add("clusters", rest, fit.ways * n * columns, disk=there)
     add("writing", rest, n * (8 + 4 * columns), disk=there)
 
 

@@ -133,6 +133,16 @@ def network_in_words(found: Mapping[str, Any]) -> str:
     return f"{text}, worst conductance {worst}"
 
 
+def ncut_in_words(found: Mapping[str, Any]) -> str:
+    """A normalised cut and the least there can be, see `discretize.cuts.least_cut`."""
+    text = f"{found['found']:.4g}"
+    if found["added"]:
+        text += f" with {found['added']:g} of the mean degree added to degrees"
+    if found["least"] is None:
+        return text
+    return f"{text}; none into {found['clusters']} clusters is below {found['least']:.4g}"
+
+
 def kept_in_words(kept: Mapping[str, float]) -> str:
     """Constraints kept: on average where there are both kinds, then kind by kind."""
     kinds = (("must", "must-links"), ("cannot", "cannot-links"))
@@ -173,7 +183,7 @@ def _lines(report: Report) -> list[str]:
         took[one.name] = took.get(one.name, 0.0) + one.seconds
     slowest = sorted(took.items(), key=lambda one: -one[1])[:_STAGES]
     kept, extra = report.satisfaction, report.extra
-    network = extra.get("network")
+    network, ncut = extra.get("network"), extra.get("ncut")
     warned = report.warnings[:_WARNINGS]
     left = len(report.warnings) - len(warned)
     rows = [
@@ -181,6 +191,7 @@ def _lines(report: Report) -> list[str]:
         ("why", str(why or "")),
         ("constraints kept", kept_in_words(kept) if kept else ""),
         ("network", network_in_words(network) if network else ""),
+        ("normalised cut", ncut_in_words(ncut) if ncut else ""),
         ("feasible", feasible_in_words(extra.get("feasible"), extra.get("cuts"))),
         ("convergence", report.convergence.status if report.convergence else ""),
         ("longest stages", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)),

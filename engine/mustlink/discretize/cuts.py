@@ -46,6 +46,16 @@ class ClusterSums:
         """MNCut = Σ_k Cut(C_k, rest) / Vol(C_k)."""
         return mncut_of(self.weights)
 
+    def cut(self, tau: float = 0.0) -> float:
+        """MNCut where τ times the mean degree is added to every degree, as edges to outside.
+
+        Σ_k z_kᵀL̄_τz_k over unit vectors z_k ∝ T^½1_k, T = D + τd̄I; with τ = 0 it is MNCut.
+        """
+        added = tau * self.weights.sum() / self.sizes.sum() * self.sizes
+        volume = self.weights.sum(axis=1) + added
+        out = np.maximum(volume - self.weights.diagonal(), 0.0)
+        return float((out[volume > 0] / volume[volume > 0]).sum())
+
     @property
     def largest(self) -> float:
         """Share of the nodes in the largest cluster."""
@@ -72,6 +82,24 @@ def mncut_of(links: Floats, rest: int = 0) -> float:
     volume = links.sum(axis=1)[:k]
     cut = np.maximum(volume - links.diagonal()[:k], 0.0)
     return float((cut[volume > 0] / volume[volume > 0]).sum())
+
+
+def least_cut(values: Floats, residuals: Floats, rounding: float) -> float:
+    """A number that no cut into K clusters is below, from the K smallest eigenvalues found.
+
+    MNCut = Σ_k z_kᵀL̄z_k with orthonormal z_k, so that no cut is below the sum of the K smallest
+    eigenvalues λ (Fan 1949). Of Ritz pairs (θ_i, v_i), orthonormal, with residuals r_i:
+
+        Σλ_i >= Σ(θ_i − ‖r_i‖),
+
+    if no eigenvalue was missed: if L̄ among the vectors orthogonal to all v_i has none below the
+    last θ. For then L̄ is diag(Θ, M) with M >= θ_K, but for the blocks R and Rᵀ, whose K smallest
+    eigenvalues sum to at least −Σ‖r_i‖. LAPACK finds all; iterations start at random, with more
+    columns than are wanted and with exact null vectors, so that what is smoother than the last
+    vector found would have to be orthogonal to the start. `values` (K,) and `residuals` (<= K,),
+    none of null vectors; `rounding` is the relative error of the products that made them.
+    """
+    return max(0.0, float(values.sum() - residuals.sum()) - 32 * rounding * values.size)
 
 
 def conductances(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:

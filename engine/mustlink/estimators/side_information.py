@@ -67,8 +67,8 @@ def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) ->
     """Warn of no constraints, and of those that one cluster of all nodes keeps."""
     if not is_given:
         recorder.warn(
-            "labels, constraints: neither is given; the graph alone was clustered, for which NCut "
-            "is made; give some, or take NCut (-m ncut)"
+            "labels, constraints: neither is given; the graph alone was clustered; give some "
+            "(mustlink ask says which), or take NCut (-m ncut) where nothing will be known"
         )
     elif known.is_empty:
         recorder.warn(

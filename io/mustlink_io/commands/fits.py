@@ -31,6 +31,7 @@ from mustlink_io.commands.options import (
 )
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 from mustlink_io.terminal.console import (
+    bounded_cut,
     choice_rows,
     clock,
     constraints_kept,
@@ -281,6 +282,7 @@ def show(result: Result) -> None:
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(run.satisfaction)),
             ("on the network", on_network(run.network)),
+            ("normalised cut", bounded_cut(run.ncut)),
             ("held-out labels", held_out(run.baseline)),
             ("feasible", feasible(run)),
             ("edges", _adjusted(run.adjustment)),

@@ -293,6 +293,15 @@ class Network(ResultPart):
     worst_cluster: int | None = None
 
 
+class BoundedCut(ResultPart):
+    """A normalised cut into so many clusters, and the least that any has; τ `added` to degrees."""
+
+    found: Number
+    least: Number | None = None
+    clusters: Count
+    added: Number = 0.0
+
+
 class PairsKept(ResultPart):
     """Pairs of one kind: how many, and Σ|belief|, with the parts that are kept."""
 
@@ -398,6 +407,7 @@ class ResultReport(ResultPart):
     spectrum: Spectrum | None = None
     clusters: ResultClusters | None = None
     network: Network | None = None
+    ncut: BoundedCut | None = None
     constraints: ResultConstraints | None = None
     sizes: list[Count] | None = None
     unassigned: Count | None = None

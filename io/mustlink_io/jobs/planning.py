@@ -173,6 +173,11 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         cost = cost.of_given()
     views = "given" if "graph_weights" in job.params else "chosen"
     tries_ways = of_labels and not is_points
+    ways = len(job.estimator()._ways(network=True)) if tries_ways else 1
+    if job.method == "ncut" and not of_labels and _is_auto(job, "variant"):
+        from mustlink.clusterers.ncut import BY_EVIDENCE
+
+        ways = len(BY_EVIDENCE)
     labels_alone = job.labels is not None and getattr(job, "constraints", None) is None
     return PlanInput(
         given=size,
@@ -186,7 +191,7 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         labels=is_points and job.labels is not None,
         of_labels=of_labels,
         folds=FOLDS,
-        ways=len(job.estimator()._ways(network=True)) if tries_ways else 1,
+        ways=ways,
         views=views if job.views else "",
         doubled=job.doubles and len(job.inputs) > 1,
         rival=TRUSTED if labels_alone and _is_auto(job, "subspace") else 0.0,
@@ -238,7 +243,9 @@ def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
     from mustlink.eigen.plain_solve import default_tolerance
 
     wanted = job.n_clusters
-    if job.method != "ncut":
+    if job.method == "ncut":
+        wanted = job.estimator()._columns(wanted)
+    else:
         subspace = job.params.get("subspace", _SMOOTH * wanted)
         wanted = (
             _SMOOTH * wanted if isinstance(subspace, str) else as_integer(subspace, "subspace", 1)

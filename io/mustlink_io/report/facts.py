@@ -124,7 +124,15 @@ _KINDS = {
     "graph": "a second graph",
     "matrix": "a matrix",
 }
-_AS_THEY_ARE = ("data", "graph", "baseline", "network", "feasible", "cuts")  # parts of a report
+_AS_THEY_ARE = (
+    "data",
+    "graph",
+    "baseline",
+    "network",
+    "ncut",
+    "feasible",
+    "cuts",
+)  # parts of a report
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.core.result import ncut_in_words
 from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.formats.photographs import load_image
@@ -75,6 +76,7 @@ FILTERS = {
     "clock": clock,
     "colour": colour,
     "count": count,
+    "cut": ncut_in_words,
     "percent": percent,
     "size": size,
     "small": small,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mustlink_io.hdf5.result import (
+        BoundedCut,
         Network,
         ResultBaseline,
         ResultCalibration,
@@ -183,6 +184,13 @@ def on_network(scores: Network | None) -> str | None:
     from mustlink.core.result import network_in_words
 
     return None if scores is None else network_in_words(scores.model_dump())
+
+
+def bounded_cut(found: BoundedCut | None) -> str | None:
+    """Return the normalised cut beside the least there can be, in one line."""
+    from mustlink.core.result import ncut_in_words
+
+    return None if found is None else ncut_in_words(found.model_dump())
 
 
 def held_out(scores: ResultBaseline | Mapping[str, Any] | None) -> str | None:
