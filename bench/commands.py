@@ -28,6 +28,7 @@ CASES = {
     "asked_pairs_csp_wrong": "active.py --pairs --draws 5 --wrong 0.05",
     "calibration": "calibration.py",
     "cluster_count": "cluster_count.py",
+    "defaults": "defaults.py",
     "demo": "startup.py --demo",
     "fast_ge": "fast_ge.py",
     "fuzz": "fuzz.py --mutations 5000",

@@ -306,7 +306,7 @@ def names(source: str | Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Known:
-    """What a fit is told: labels (n,), or pairs (m, 2) with beliefs (m,), or nothing."""
+    """What a fit is told: labels (n,), pairs (m, 2) with beliefs (m,), both, or nothing."""
 
     labels: Any = None
     pairs: Any = None
@@ -320,9 +320,12 @@ class Known:
         """As the constraints of an estimator."""
         import mustlink as ml
 
+        found = ml.Constraints.none(n)
         if self.labels is not None:
-            return ml.Constraints.from_labels(self.labels)
-        return ml.Constraints.from_pairs(self.pairs, belief=self.belief, n_nodes=n)
+            found = ml.Constraints.from_labels(self.labels)
+        if self.pairs is None:
+            return found
+        return found + ml.Constraints.from_pairs(self.pairs, belief=self.belief, n_nodes=n)
 
 
 def draw(y: Any, setting: str, seed: int, wrong: float = 0.0) -> Known:

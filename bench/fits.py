@@ -62,7 +62,7 @@ def fit(est: Any, graph: Any, known: Known, points: Any = None) -> Any:
     """Fit to a graph, or to points whose graph it is, and to what is known."""
     if known.nothing or type(est).__name__ == "NCut":
         return est.fit(graph)
-    if known.labels is not None:
+    if known.pairs is None:
         return (
             est.fit(graph, known.labels) if points is None else est.fit(points, known.labels, graph)
         )

@@ -245,10 +245,38 @@ def nearest(X: Any, y: Any) -> Any:
     return KNeighborsClassifier(1).fit(X[y >= 0], y[y >= 0]).predict(X)
 
 
-def trees(X: Any, y: Any) -> Any:
+def trees(X: Any, y: Any, n_estimators: int = 100) -> Any:
     from sklearn.ensemble import ExtraTreesClassifier
 
-    return ExtraTreesClassifier(random_state=0).fit(X[y >= 0], y[y >= 0]).predict(X)
+    model = ExtraTreesClassifier(n_estimators, random_state=0)
+    return model.fit(X[y >= 0], y[y >= 0]).predict(X)
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def logistic(X: Any, y: Any) -> Any:
+    return _logistic().fit(X[y >= 0], y[y >= 0]).predict(X)
+
+
+def self_training(X: Any, y: Any) -> Any:
+    from sklearn.semi_supervised import SelfTrainingClassifier
+
+    return SelfTrainingClassifier(_logistic()).fit(X, y).predict(X)
+
+
+def spreading_points(X: Any, y: Any) -> Any:
+    """scikit-learn's LabelSpreading on its own graph of neighbours."""
+    from sklearn.semi_supervised import LabelSpreading
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 30 steps do not converge; its default
+        return LabelSpreading(kernel="knn", n_neighbors=15).fit(X, y).transduction_
 
 
 def seeded_k_means(X: Any, y: Any) -> Any:
@@ -262,4 +290,38 @@ OF_TABLES: dict[str, Any] = {
     "1-NN": nearest,
     "extra trees": trees,
     "seeded k-means": seeded_k_means,
+}
+
+# ---------------------------------------------------------------- any answer: f(X, labels), f(X, k)
+
+OF_LABELLED_POINTS: dict[str, Any] = {
+    "1-NN": nearest,
+    "extra trees": partial(trees, n_estimators=200),
+    "logistic regression": logistic,
+    "self-training": self_training,
+    "LabelSpreading": spreading_points,
+}
+
+
+def k_means(X: Any, k: int) -> Any:
+    from sklearn.cluster import KMeans
+
+    return KMeans(k, n_init=10, random_state=0).fit_predict(X)
+
+
+def spectral(X: Any, k: int, assign: str = "kmeans") -> Any:
+    """scikit-learn's SpectralClustering on as many neighbours as our graphs have."""
+    from sklearn.cluster import SpectralClustering
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # graphs of several components; its default
+        return SpectralClustering(
+            k, affinity="nearest_neighbors", n_neighbors=15, assign_labels=assign, random_state=0
+        ).fit_predict(X)
+
+
+OF_POINTS: dict[str, Any] = {
+    "k-means": k_means,
+    "SpectralClustering": spectral,
+    "SpectralClustering, cluster_qr": partial(spectral, assign="cluster_qr"),
 }

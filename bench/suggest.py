@@ -77,7 +77,7 @@ def _points(name: str, most: int | None = None) -> Callable[[], Case | None]:
     return load
 
 
-def _news(dense: bool) -> Callable[[], Case | None]:
+def _news(dense: bool, groups: tuple[int, ...] = (0, 7, 9, 14, 17)) -> Callable[[], Case | None]:
     def load() -> Case | None:
         path = runner.data_file("text/20news_bydate.npz")
         if path is None:
@@ -86,7 +86,7 @@ def _news(dense: bool) -> Callable[[], Case | None]:
             parts = [z[name] for name in ("data", "indices", "indptr")]
             counts, y = z["count_data"], np.asarray(z["y"], dtype=np.int64)
             shape = tuple(z["shape"])
-        chosen = np.flatnonzero(np.isin(y, [0, 7, 9, 14, 17]))
+        chosen = np.flatnonzero(np.isin(y, groups))
         chosen = np.random.default_rng(0).choice(chosen, 2000, replace=False)
         own = np.unique(y[chosen], return_inverse=True)[1]
         if dense:

@@ -72,7 +72,13 @@ OF_GRAPHS = {
     "NCutPropagation": {},
 }
 OF_POINTS = {"LLELP": {}, "LNP": {}, "LTSALP": {}, "LLE": {}, "LTSA": {}, "LaplacianEigenmaps": {}}
-OTHERS = {"DISIM": directed, "GLP": energy, "StrokeCut": picture, "RegionCut": picture}
+OTHERS = {
+    "Auto": blobs,
+    "DISIM": directed,
+    "GLP": energy,
+    "StrokeCut": picture,
+    "RegionCut": picture,
+}
 ALL = [*OF_GRAPHS, *OF_POINTS, *OTHERS]
 UNTOLD = {"NCut", "LLE", "LTSA", "LaplacianEigenmaps", "RegionCut"}
 

@@ -18,6 +18,7 @@ from mustlink.core.names import ESTIMATORS
 
 if TYPE_CHECKING:
     from mustlink.advice.asking import next_queries, settled
+    from mustlink.advice.auto import Auto
     from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.clusterers.constrained_ap import ConstrainedAP
     from mustlink.clusterers.csc_gfhf import CSCGFHF
@@ -65,8 +66,8 @@ _HOMES = {
     **ESTIMATORS,
     "stationary_labelings": "mustlink.clusterers.stationary",
     "stationary_residual": "mustlink.clusterers.stationary",
-    "Suggestion": "mustlink.advice",
-    "suggest": "mustlink.advice",
+    "Suggestion": "mustlink.advice.suggest",
+    "suggest": "mustlink.advice.suggest",
     "ui": "mustlink.core.io_entry_points",
     "ConstraintKFold": "mustlink.selection.cross_validation",
     "ConstraintScorer": "mustlink.selection.cross_validation",
@@ -102,6 +103,7 @@ __all__ = [
     "SRCP",
     "SSKK",
     "SSSC",
+    "Auto",
     "ClusterKernel",
     "ConstrainedAP",
     "ConstraintKFold",

@@ -56,6 +56,22 @@ def test_the_seed_decides_and_nothing_is_changed(name):
 
 
 @pytest.mark.thorough(but=4)
+@pytest.mark.parametrize("name", [name for name in ALL if name not in {*UNTOLD, "StrokeCut"}])
+def test_what_classes_are_called_changes_nothing(name):
+    """With numbers permuted, and choices by labels held out, groups are the same to the row."""
+    est, drawn = made(name)
+    est.set_params(
+        **{one: "auto" for one in ("subspace", "beta", "gamma", "noise") if one in est.get_params()}
+    )
+    X, y = drawn(1)
+    known, order = some(y, 1), np.array([2, 0, 1])
+    est.set_params(random_state=3)
+    fit(est, X, known)
+    other = fit(clone(est), X, np.where(known >= 0, order[known], -1))
+    assert adjusted_rand_score(est.labels_, other.labels_) == 1.0
+
+
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", ALL)
 def test_a_dropped_estimator_gives_its_memory_back_at_once(name):
     """Nothing that holds an array waits for the garbage collector."""

@@ -155,6 +155,41 @@ def test_side_information_from_every_source(mustlink, tmp_path, source):
     assert json.loads(said)["truth"]["ari"] == 1
 
 
+@pytest.mark.thorough(but=1)
+@pytest.mark.parametrize(
+    ("side", "kind"),
+    [("--labels few.txt", "classes"), ("--constraints pairs.csv", "clusters"), ("", "clusters")],
+)
+def test_the_method_is_chosen(mustlink, tmp_path, side, kind):
+    """With labels of all classes these are answered; the model is that of the chosen method."""
+    import mustlink as engine
+
+    out = tmp_path / "out.h5"
+    line = f"cluster points.h5 -k 3 -m auto {side} -o {out}"
+    code, said, err = mustlink(line)
+    assert code == 0, err
+    chosen, why = re.search(r"^ *auto  +(.+?): (.+)$", said, flags=re.MULTILINE).groups()
+    loaded = engine.load(out)
+    assert type(loaded).__name__ == chosen.split()[0]
+    assert (kind == "classes") == hasattr(loaded, "classes_")
+    assert loaded.report_.choices["auto"][0] == chosen
+    assert why
+    assert accuracy(np.repeat(np.arange(K), 40), loaded.labels_) == 1
+    code, said, err = mustlink(f"{line} --json --quiet")
+    assert code == 0, err
+    found = json.loads(said)
+    assert found["parameters"]["method"] == "auto"
+    assert ("classes" in found) == (kind == "classes")
+    assert mustlink(f"info {out}")[0] == 0
+
+
+def test_classes_that_are_spread_have_no_hierarchy(mustlink, tmp_path):
+    line = "cluster points.h5 -k 3 -m auto --labels few.txt --hierarchy"
+    code, _, err = mustlink(f"{line} -o {tmp_path}/out.h5")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "choose a method" in err
+
+
 def test_a_coordinate_that_numbers_the_rows_is_a_warning(mustlink, tmp_path):
     rows = [f"{7 + i},{i % 2 * 9 + i / 100},{i % 3}" for i in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["id,a,b", *rows]))
@@ -222,7 +257,7 @@ def test_names_of_classes_in_the_summary(mustlink, tmp_path, monkeypatch):
     monkeypatch.setattr(console, "_WORTH_A_LINE", 60.0)  # seconds: also on a busy machine
     code, told, err = mustlink(f"cluster named.csv -k 3 --labels named_few.csv -o {tmp_path}/o.h5")
     assert code == 0, err
-    assert re.search(r"cluster sizes +(\d \((left|mid|right)\): 40(, )?){3}", told), told
+    assert re.search(r"class sizes +((left|mid|right): 40(, )?){3}", told), told
     assert "keeping" not in told
     code, told, _ = mustlink("info named.csv")
     assert re.search(r"names +120 +text +of the nodes; the first is n0", told)

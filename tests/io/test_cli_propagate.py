@@ -398,9 +398,11 @@ def test_every_option_is_a_parameter_of_its_estimator(name):
     assert taken - renamed <= parameters
     apart = {"n_jobs", "memory", "time_limit", "classifier"}  # limits, an object
     unused = {"solver", "tol", "max_iter"} if name == "cluster-kernel" else set()
-    signed = set() if estimator()._are_masses else {"class_mass"}
+    apart |= set() if method.spreads else {"n_clusters"}
+    masses = method.spreads and estimator()._are_masses
+    signed = set() if masses else {"class_mass"}
     assert parameters - taken - apart - unused - signed == set()
-    assert ("class_mass" in method.options) == estimator()._are_masses
+    assert ("class_mass" in method.options) == masses
 
 
 @pytest.mark.thorough

@@ -61,6 +61,10 @@ def ncut(k, **options):
     return ml.NCut(k, affinity="precomputed", random_state=0, **options)
 
 
+def papers(k):
+    return ncut(k, regularization=0, variant="luxburg")
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_edge_information_against_loops(seed):
     rng = np.random.default_rng(seed)
@@ -128,7 +132,7 @@ def test_even_degrees_with_a_giant_and_crumbs_are_looked_at():
             A[own, np.roll(own, step)] = 1.0
         A[first, first - n] = 1.0
     W = sp.csr_matrix(((A + A.T) > 0).astype(float))
-    plain, auto = ncut(4, regularization=0).fit(W), ncut(4).fit(W)
+    plain, auto = papers(4).fit(W), ncut(4, variant="luxburg").fit(W)
     assert np.bincount(plain.labels_).max() == n
     assert len(auto.report_.extra["regularizations_tried"]) == 4
 
@@ -152,7 +156,7 @@ def test_weights_of_many_powers_of_ten_are_looked_at(seed):
     """Nodes have about as many edges, some next to no weight: a giant below 90 % and crumbs."""
     W, y = outlying(seed)
     assert W.data.min() < 1e-18
-    plain, auto = ncut(7, regularization=0).fit(W), ncut(7).fit(W)
+    plain, auto = papers(7).fit(W), ncut(7, variant="luxburg").fit(W)
     sizes = np.sort(np.bincount(plain.labels_, minlength=7))
     assert sizes[:5].tolist() == [3] * 5
     assert 0.5 < sizes[-1] / sizes.sum() < 0.9

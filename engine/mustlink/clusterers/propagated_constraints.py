@@ -384,7 +384,7 @@ class PropagatedConstraints(InformedClusterer):
 
     def _check(self) -> None:
         self._check_parameter()
-        check_choice(self.variant, ("auto", *VARIANTS), "variant")
+        check_choice(self.variant, VARIANTS, "variant")
         check_choice(self.solver, SOLVERS, "solver")
         check_choice(self.eigen_solver, EIGEN_SOLVERS, "eigen_solver")
         if self.new_edges != ALL:

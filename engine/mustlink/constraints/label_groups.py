@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.core.check import numeric_array
-from mustlink.core.labels import as_labels, encoded
+from mustlink.core.labels import as_labels, encoded, in_order_of_rows
 from mustlink.errors import InputError
 
 Ints = NDArray[np.int64]
@@ -74,8 +74,7 @@ def split_labels(labels: Ints, fraction: float, rng: np.random.Generator) -> NDA
     per class; a class with one label loses none.
     """
     nodes = rng.permutation(np.flatnonzero(labels >= 0))
-    _, column = np.unique(labels[nodes], return_inverse=True)
-    column = np.asarray(column).ravel()
+    column = in_order_of_rows(labels)[nodes]
     sizes = np.bincount(column)
     take = np.floor(fraction * sizes + rng.random(sizes.size)).astype(np.int64)
     take = np.clip(take, 0, np.maximum(sizes - 1, 0))

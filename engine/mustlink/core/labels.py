@@ -111,6 +111,20 @@ def _is_unknown(label: Any) -> bool:
     return str(label.decode() if isinstance(label, bytes) else label) in _UNKNOWN
 
 
+def in_order_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Classes (n,) numbered from 0 in the order of their first rows, -1 unknown.
+
+    What is drawn class by class is then the same whatever the classes are called.
+    """
+    known = np.flatnonzero(labels >= 0)
+    _, first, codes = np.unique(labels[known], return_index=True, return_inverse=True)
+    place = np.empty(first.size, dtype=np.int64)
+    place[np.argsort(first)] = np.arange(first.size)
+    found = np.full(labels.size, -1, dtype=np.int64)
+    found[known] = place[np.ravel(codes)]
+    return found
+
+
 def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
     """Raise InputError unless labels (n,), -1 unknown, are of two classes or more."""
     classes = np.unique(labels[labels >= 0])

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 ESTIMATORS = {
+    "Auto": "mustlink.advice.auto",
     "CSP": "mustlink.clusterers.csp",
     "DISIM": "mustlink.clusterers.disim",
     "NCut": "mustlink.clusterers.ncut",

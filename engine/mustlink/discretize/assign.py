@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.check import check_answer
+from mustlink.core.labels import in_order_of_rows
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import group_sums
 from mustlink.kernels.nearest_lists import nearest_centre
@@ -408,10 +409,10 @@ def held_out_right(
     rows = np.arange(labels.size)
     if rows.size > _SEEDED_ROWS:
         rows = np.union1d(rng.choice(rows.size, _SEEDED_ROWS, replace=False), known)
-    own = np.unique(labels[known], return_inverse=True)[1]
+    own = in_order_of_rows(labels)[known]
     codes, part = np.full(rows.size, -1, dtype=np.int64), np.full(rows.size, -1, dtype=np.int64)
-    codes[np.searchsorted(rows, known)] = own.ravel()
-    part[np.searchsorted(rows, known)] = dealt(own.ravel(), rng)
+    codes[np.searchsorted(rows, known)] = own
+    part[np.searchsorted(rows, known)] = dealt(own, rng)
     right = []
     for space in spaces:
         some, often, count = space[rows], None if weights is None else weights[rows], 0

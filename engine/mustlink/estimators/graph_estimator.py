@@ -195,7 +195,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """
         if self._allowed is not None or named_memory(self.memory) is not None:
             return
-        found = _input_of(X, others, self.affinity, self.n_neighbors)
+        found = input_of(X, others, self.affinity, self.n_neighbors)
         if found is None:
             return
         given, held, copies = found
@@ -528,7 +528,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
 _DOUBLES, _COPIES = 4, 12  # bytes more of a double, and while neighbours of such points are found
 
 
-def _input_of(
+def input_of(
     X: Any, others: Any, affinity: str, n_neighbors: Any
 ) -> tuple[FitInput, int, int] | None:
     """What a fit is given, X and other graphs, its bytes in memory, and those of copies.

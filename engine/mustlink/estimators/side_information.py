@@ -59,11 +59,11 @@ def side_information(
         raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
     is_given = y is not None or constraints is not None or prior is not None
     if recorder is not None and (needed or is_given):
-        _doubt_content(found, recorder, is_given=is_given)
+        doubt_content(found, recorder, is_given=is_given)
     return found
 
 
-def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
+def doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
     """Warn of no constraints, and of those that one cluster of all nodes keeps."""
     if not is_given:
         recorder.warn(

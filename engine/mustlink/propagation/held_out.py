@@ -23,6 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from mustlink.core.check import check_answer
+from mustlink.core.labels import in_order_of_rows
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence
 from mustlink.core.stopping import TIME_LIMIT
@@ -107,9 +108,9 @@ def enough_labels(nodes: Ints) -> bool:
 def folds_of_labels(nodes: Ints, seed: int) -> list[Ints]:
     """Labelled nodes in five parts, each class spread over them; in none the only label of one."""
     rng = np.random.default_rng(seed)
-    part = np.full(nodes.size, -1)
-    for c in np.unique(nodes[nodes >= 0]):
-        own = rng.permutation(np.flatnonzero(nodes == c))
+    part, codes = np.full(nodes.size, -1), in_order_of_rows(nodes)
+    for c in range(int(codes.max(initial=-1)) + 1):
+        own = rng.permutation(np.flatnonzero(codes == c))
         if own.size > 1:
             part[own] = (np.arange(own.size) + rng.integers(FOLDS)) % FOLDS
     folds = [np.flatnonzero(part == number) for number in range(FOLDS)]

@@ -74,7 +74,8 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     "-m",
     "method",
     type=click.Choice(list(METHODS)),
-    help=method_help(METHODS) + " Default: csp with side information, else ncut.",
+    help=method_help(METHODS) + " Default: auto with labels or pairs, else ncut; csp for "
+    "pictures, with --ranks, and with options that auto has not.",
 )
 @several(*INTO)
 @click.option(
@@ -157,10 +158,10 @@ def cluster(**given: Any) -> int:
     "method",
     type=click.Choice(list(PROPAGATORS)),
     help=method_help(PROPAGATORS)
-    + " Default: poisson for points, as it does well from one label a "
-    "class on; where classes have unequally many labels, add --class-shares; gfhf with "
-    "--prior. llgc for a graph, how far labels travel chosen by labels held out; gfhf for a "
-    "picture's.",
+    + " Default: auto; gfhf for a picture's graph. With --ranks, and with options that auto has "
+    "not: llgc for a graph, how far labels travel chosen by labels held out; poisson for points, "
+    "which does well from one label a class on, or gfhf with --prior; where classes have unequally "
+    "many labels, add --class-shares.",
 )
 @several(*INTO)
 @file_option(
@@ -228,7 +229,7 @@ def _fit(kind: type[Job], given: dict[str, Any]) -> int:
     quiet, as_json, ranks = (given.pop(name) for name in ("quiet", "as_json", "ranks"))
     workers = given.pop("workers"), given.pop("scheduler")
     output = output_of(given["data"], given["output"], given["in_place"])
-    job = kind.of({**given, "output": output, "began": program_began()})
+    job = kind.of({**given, "output": output, "began": program_began()}, ranks=ranks)
     if any(workers) and getattr(job, "graph", None) is not None:
         raise InputError("--graph: says who neighbours are; leave out --workers and --scheduler")
     if any(workers) and ranks is not None:
@@ -385,7 +386,7 @@ def plan(data: str, as_json: bool, command: str, ranks: int | None, **given: Any
     method = given["method"]
     if method is not None and method not in kind.methods:
         raise click.UsageError(f"-m {method}: no method of mustlink {command}")
-    job = kind.of({**given, "data": data, "output": ""})
+    job = kind.of({**given, "data": data, "output": ""}, ranks=ranks)
     shape = shape_named(data) or shape_of(data, job.steps, job.wanted, job.apart)
     job = job.settled(is_graph=shape.d == 0)
     if "labels" in job.methods[job.method].needs and job.labels is None:

@@ -82,19 +82,27 @@ class Job(ABC):
     methods: ClassVar[Mapping[str, Method]]
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
+    def of(cls, options: Mapping[str, Any], *, ranks: int | None = None) -> Self:
         """The job that options of the command line ask for, None for those that are not set."""
         params = {name: value for name, value in options.items() if value is not None}
         steps = steps_of(params)
         names = {field.name for field in dataclasses.fields(cls)} - {"params", "steps"}
         own = {name: params.pop(name) for name in names & set(params)}
-        usual: dict[str, Any] = {} if "method" in own else cls.usual(own)
+        all_set = {**params, **own, **({} if ranks is None else {"ranks": ranks})}
+        usual: dict[str, Any] = {} if "method" in own else cls.usual(all_set)
         return cls(**usual, **own, params=params, steps=steps)
 
     @classmethod
     @abstractmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
         """The method where none is named, by what else is set."""
+
+    @classmethod
+    def _chosen(cls, own: Mapping[str, Any], else_: str) -> str:
+        """The method chosen by evidence; another where an option is set that it does not take."""
+        of_methods = {name for method in cls.methods.values() for name in method.options}
+        foreign = (of_methods & set(own)) - cls.methods["auto"].options
+        return else_ if foreign or "ranks" in own else "auto"
 
     @property
     def inputs(self) -> dict[str, str]:

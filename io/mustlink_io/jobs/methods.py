@@ -92,6 +92,7 @@ METHODS: dict[str, Method] = {
         takes_only=("labels",),
         needs_labels=True,
     ),
+    "auto": Method("Auto", "of a few methods the one that predicts best what is held out"),
 }
 PROPAGATORS: dict[str, Method] = {
     "poisson": Method(
@@ -115,6 +116,9 @@ PROPAGATORS: dict[str, Method] = {
     "lnp": Method("LNP", "local linear fits (Wang, Zhang)"),
     "llelp": Method("LLELP", "locally linear embedding"),
     "ltsalp": Method("LTSALP", "tangent spaces"),
+    "auto": Method(
+        "Auto", "the one that predicts best the labels held out", ("labels", "prior"), True
+    ),
 }
 
 

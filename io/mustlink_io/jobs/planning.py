@@ -172,7 +172,7 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         size = FitInput(often * n, often * shape.nnz + others, 0, 0, n, beside=beside)
         cost = cost.of_given()
     views = "given" if "graph_weights" in job.params else "chosen"
-    tries_ways = of_labels and not is_points
+    tries_ways = of_labels and not is_points and job.methods[job.method].spreads
     ways = len(job.estimator()._ways(network=True)) if tries_ways else 1
     if job.method == "ncut" and not of_labels and _is_auto(job, "variant"):
         from mustlink.clusterers.ncut import BY_EVIDENCE

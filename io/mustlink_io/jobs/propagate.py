@@ -57,7 +57,9 @@ class PropagateJob(Job):
     @classmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
         """The methods where none is named: for points, and for a graph."""
-        return {"method": "gfhf" if own.get("prior") else "poisson", "on_graphs": ON_GRAPHS}
+        usual = "gfhf" if own.get("prior") else "poisson"
+        chosen = cls._chosen(own, usual)
+        return {"method": chosen, "on_graphs": "auto" if chosen == "auto" else ON_GRAPHS}
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None

@@ -140,6 +140,7 @@ def _run(
     except InputError:
         _put_away(job, work, recorder)
         raise
+    estimator = getattr(estimator, "estimator_", estimator)  # the one that was chosen
     found = look(job.labels_of(side), estimator, data, recorder)
     with recorder.stage("looking at the result"):
         beside = Carried.of_files(data, labels, job.extras)

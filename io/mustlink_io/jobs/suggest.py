@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mustlink.advice import Suggestion
+from mustlink.advice.suggest import Suggestion
 from mustlink.constraints import Constraints
 from mustlink.context.rates import measured_speed
 from mustlink.core.observe import Observer, Recorder

@@ -1,0 +1,166 @@
+"""What `Auto` is given: data, what is known of their rows, and what of that is held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.advice.candidates import (
+    LABELS,
+    NOTHING,
+    PAIRS,
+)
+from mustlink.clusterers.clusterer import AUTO
+from mustlink.constraints import Constraints
+from mustlink.context.method_cost import (
+    sample_rows,
+)
+from mustlink.core.observe import Unheard
+from mustlink.estimators.side_information import side_information
+from mustlink.graph import Graph
+from mustlink.graph.disk_graph import DiskGraph
+from mustlink.neighbors import knn_graph
+from mustlink.neighbors.affinities import n_rows
+from mustlink.neighbors.points_by_rows import is_rows, prepare
+from mustlink.propagation.held_out import folds_of_labels
+from mustlink.propagation.prior import check_prior
+from mustlink.selection.held_out import Fold, can_hold_out
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_LABELS, _PAIRS = 600, 1500  # of a sample, at most
+_HELD, _SPLITS = 0.25, 3  # share of the pairs held out, and how often
+_FEW = 3  # labels of a class in the mean from which folds say something
+_REPEATED = 150  # labels up to which folds are dealt again
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of points, of which something is known before they have a graph."""
+
+    n_rows: int
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class AutoInput:
+    """What a fit is given. `known` is of rows, `points` (n, d) are None of a graph.
+
+    `graph` is that of all rows, None where it is not made yet, `kind` what is known.
+    """
+
+    X: Any
+    known: Constraints
+    kind: str
+    y: Any = None
+    constraints: Constraints | None = None
+    points: Any = None
+    graph: Graph | None = None
+    graphs: Any = None
+    sample_weight: Any = None
+    prior: Any = None
+    belief: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        n_clusters: Any,
+        X: Any,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        *,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> AutoInput:
+        """What is known of X, checked; raises InputError."""
+        check_prior("Auto", True, prior, belief)
+        where: Any = X if isinstance(X, Graph | DiskGraph) else _Rows(n_rows(X))
+        known = side_information(where, y, constraints)
+        kind = NOTHING if known.is_empty and prior is None else PAIRS
+        classes = known.classes.size
+        if known.kind == "labels" and classes > 1 and n_clusters in (None, AUTO, classes):
+            kind = LABELS
+        return cls(X, known, kind, y, constraints, prior=prior, belief=belief)
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self.known.n_nodes
+
+    @property
+    def labels(self) -> Ints:
+        """Labels (n,), -1 unknown."""
+        assert self.known.labels is not None
+        return self.known.labels
+
+    @property
+    def labels_given(self) -> Any:
+        """Labels (n,) as they were given, with the names of their classes."""
+        return self.labels if self.constraints is not None else self.y
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes among the labels, None without any."""
+        return self.known.classes.size or None
+
+    @property
+    def pairs_a_row(self) -> float:
+        """Distinct pairs for a row."""
+        return self.known.merged[0].shape[0] / max(self.n, 1)
+
+    @property
+    def level(self) -> int:
+        """0, 1 or 2: how much is known, as `Way.usual` has it."""
+        if self.kind == LABELS:
+            least = int(np.unique(self.labels[self.labels >= 0], return_counts=True)[1].min())
+            return int(np.searchsorted((_FEW, 6), least, side="right"))
+        return int(np.searchsorted((0.25, 1.0), self.pairs_a_row))
+
+    @property
+    def enough(self) -> bool:
+        """Whether a part of what is known can be held out."""
+        if self.kind == LABELS:
+            return int(np.count_nonzero(self.labels >= 0)) >= _FEW * self.known.classes.size
+        return can_hold_out(self.known, 2)
+
+    def folds(self, seed: int) -> list[Any]:
+        """Rows whose labels are held out, or parts of the constraints."""
+        if self.kind == LABELS:
+            few = np.count_nonzero(self.labels >= 0) <= _REPEATED
+            dealt = [folds_of_labels(self.labels, seed + i) for i in range(2 if few else 1)]
+            return [fold for some in dealt for fold in some]
+        rng = np.random.default_rng(seed)
+        return [Fold.of(*self.known.split(_HELD, rng)) for _ in range(_SPLITS)]
+
+    def sampled(self, made_by: Mapping[str, Any], seed: int) -> AutoInput:
+        """Some thousand rows, with their labels or pairs and with their own graph."""
+        rng = np.random.default_rng(seed)
+        if self.kind == LABELS:
+            told = np.flatnonzero(self.labels >= 0)
+            told = rng.choice(told, min(_LABELS, told.size), replace=False)
+        else:
+            pairs = self.known.merged[0]
+            some = rng.choice(len(pairs), min(_PAIRS, len(pairs)), replace=False)
+            told = np.unique(pairs[some])
+        others = sample_rows(self.n, self.n_classes or 0)
+        rows = np.union1d(told, rng.choice(self.n, min(others, self.n), replace=False))
+        known = self.known[rows]
+        if self.kind == LABELS:  # of the others they would be too many
+            labels = np.full(self.n, -1, dtype=np.int64)
+            labels[told] = self.labels[told]
+            known = Constraints.from_labels(labels[rows])
+        own = self.points
+        points = prepare(own, "euclidean").gather(rows) if is_rows(own) else own[rows]
+        graph = knn_graph(
+            points, duplicates="merge", random_state=seed, observer=Unheard(), **made_by
+        )
+        part = [None if one is None else np.asarray(one) for one in (self.prior, self.belief)]
+        prior, belief = (one if one is None or one.ndim == 0 else one[rows] for one in part)
+        return AutoInput(
+            points, known, self.kind, points=points, graph=graph, prior=prior, belief=belief
+        )

@@ -1,0 +1,224 @@
+"""The candidates of `Auto`, and which of them: by what they predict of what was held out.
+
+What is known decides which candidates there are:
+
+    nothing                              NCut
+    labels of all K classes              propagators; on points also with the chances of a
+                                         classifier on columns and smooth vectors as prior
+    pairs, labels of fewer classes       clusterers with constraints
+
+A candidate's score is
+
+    s_c = u_c + m/(m + t) (h_c − u_c)
+
+h_c is the share of m labels or pairs held out that it predicts, u_c = h̄ + (a_c − ā) what was to be
+expected of it, a_c its mean adjusted Rand index on other data with as much side information. With
+nothing held out s_c = a_c: few labels say little, and then what is usual decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.constraints import Constraints
+from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Recorder
+from mustlink.discretize.satisfaction import satisfaction_added
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+NOTHING, LABELS, PAIRS = "nothing", "labels", "pairs"
+COLUMNS = "columns"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A candidate: an estimator, and what the prior that it is given is the mean of.
+
+    `parts` are "columns", the chances of a classifier, names of clusterers, whose clusters have the
+    shares of their labels, and of propagators. `belief` is in units of a node's degree: at 1 it
+    counts as much as all neighbours. `usual` are adjusted Rand indices on the choosing sets, for
+    little, more and much side information.
+    """
+
+    name: str
+    method: str
+    usual: tuple[float, float, float]
+    parts: tuple[str, ...] = ()
+    belief: float = 0.0
+
+
+NCUT = Way("NCut", "NCut", (0.0, 0.0, 0.0))
+# Labels of the rarest class: 1 or 2; up to 5; more.
+OF_POINTS = (
+    Way("GFHF", "GFHF", (0.47, 0.50, 0.64)),
+    Way("GFHF with FastGE and NCut", "GFHF", (0.51, 0.57, 0.66), ("FastGE", "NCut"), 0.3),
+    Way(
+        "GFHF with columns, FastGE and NCut",
+        "GFHF",
+        (0.50, 0.58, 0.66),
+        (COLUMNS, "FastGE", "NCut"),
+        0.3,
+    ),
+    Way(
+        "GFHF with columns, CSP and FastGE",
+        "GFHF",
+        (0.48, 0.56, 0.67),
+        (COLUMNS, "CSP", "FastGE"),
+        0.3,
+    ),
+    Way("GFHF with columns", "GFHF", (0.28, 0.51, 0.66), (COLUMNS,), 3.0),
+)
+OF_NETWORKS = (
+    Way("LLGC", "LLGC", (0.58, 0.68, 0.74)),
+    Way("GFHF", "GFHF", (0.29, 0.43, 0.54)),
+    Way("GFHF with NCut and LLGC", "GFHF", (0.69, 0.74, 0.78), ("NCut", "LLGC"), 0.3),
+    Way("GFHF with NCut", "GFHF", (0.59, 0.75, 0.76), ("NCut",), 0.3),
+    Way("GFHF with CSP and NCut", "GFHF", (0.66, 0.73, 0.77), ("CSP", "NCut"), 0.3),
+)
+# Pairs a node: up to 0.25; up to 1; more.
+OF_PAIRS = (
+    Way("FastGE", "FastGE", (0.684, 0.694, 0.856)),
+    Way("SRCP", "SRCP", (0.643, 0.690, 0.785)),
+    Way("SSKK", "SSKK", (0.580, 0.679, 0.830)),
+    Way("SSSC", "SSSC", (0.676, 0.703, 0.806)),
+    Way("CSP", "CSP", (0.688, 0.631, 0.770)),
+    Way("ConstrainedAP", "ConstrainedAP", (0.612, 0.657, 0.845)),
+)
+PAIRS_OF_NETWORKS = (
+    Way("CSP", "CSP", (0.563, 0.578, 0.583)),
+    Way("SSSC", "SSSC", (0.566, 0.570, 0.570)),
+    Way("SSKK", "SSKK", (0.504, 0.006, 0.667)),
+)
+WAYS = {way.name: way for way in (*OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, NCUT)}
+
+
+# ---------------------------------------------------------------- judging
+
+
+class Trial(NamedTuple):
+    """Predictions (m,) of one candidate for one fold, NaN where it could not be fitted."""
+
+    right: Floats
+    seconds: float
+    failure: str = ""
+
+
+@dataclass
+class Candidate:
+    """A candidate and how it did: `usual` is a_c, `held_out` h_c, None where it was not tried."""
+
+    name: str
+    usual: float
+    held_out: float | None = None
+    seconds: float = 0.0
+    score: float = 0.0
+    chosen: bool = False
+    note: str = ""
+    right: list[Floats] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        """Where nothing is held out, what is usual decides."""
+        self.score = self.usual
+
+    def row(self) -> dict[str, Any]:
+        """Plain values, as `candidates_` has them."""
+        names = ("name", "usual", "held_out", "score", "seconds", "chosen", "note")
+        return {name: getattr(self, name) for name in names}
+
+
+def compare(
+    candidates: Sequence[Candidate],
+    folds: Sequence[Any],
+    trial: Callable[[Candidate, Any], Trial],
+    trust: float,
+    recorder: Recorder,
+    until: Deadline,
+) -> int:
+    """Try every candidate on every fold, set their scores, and return how many were held out.
+
+    `trust` t is how many held-out labels or pairs count as much as what is usual. Folds that are
+    not done `until` then do not count.
+    """
+    if not folds or len(candidates) < 2:
+        return 0
+    with recorder.stage("choosing by what was held out") as advance:
+        for number, fold in enumerate(folds):
+            found = []
+            for one in candidates:
+                if until.is_over:
+                    recorder.skip_for_time(
+                        f"the method is chosen by {number} folds instead of {len(folds)}"
+                    )
+                    return _scored(candidates, trust)
+                found.append(trial(one, fold))
+            for one, made in zip(candidates, found, strict=True):
+                one.right.append(made.right)
+                one.seconds += made.seconds
+                one.note = one.note or made.failure
+            advance((number + 1) / len(folds))
+    return _scored(candidates, trust)
+
+
+def _scored(candidates: Sequence[Candidate], trust: float) -> int:
+    if not candidates[0].right:
+        return 0
+    held = np.array([np.concatenate(one.right).mean() for one in candidates])
+    m, there = int(sum(part.size for part in candidates[0].right)), np.isfinite(held)
+    if not there.any():
+        return 0
+    usual = np.array([one.usual for one in candidates])
+    usual += held[there].mean() - usual[there].mean()
+    share = m / (m + trust)
+    for one, h, u in zip(candidates, held, usual, strict=True):
+        one.held_out = float(h) if np.isfinite(h) else None
+        one.score = float(u + share * (h - u)) if np.isfinite(h) else -np.inf
+    return m
+
+
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The best first; of equals the first."""
+    return sorted(candidates, key=lambda one: -one.score)
+
+
+def pairs_right(labels: Ints, both: Constraints, given: Constraints) -> float:
+    """Agreement of clusters with what `both` says beyond `given`, corrected for chance.
+
+    With a must-links and b cannot-links, of which shares p and q are kept, it is the adjusted Rand
+    index of these pairs, 2(ad − bc)/((a + b)(b + d) + (a + c)(c + d)); of one kind alone the share
+    kept.
+    """
+    found = satisfaction_added(labels, both, given)
+    must, cannot = float(found["n_must"]), float(found["n_cannot"])
+    if must == 0 or cannot == 0:
+        return float(found["kept"])
+    a, d = must * found["must_kept"], cannot * found["cannot_kept"]
+    b, c = must - a, cannot - d
+    below = (a + b) * (b + d) + (a + c) * (c + d)
+    return 2 * (a * d - b * c) / below if below > 0 else 1.0
+
+
+def reason(chosen: Candidate, tried: Sequence[Candidate], kind: str, held: int) -> str:
+    """Why it was chosen, in words."""
+    if kind == NOTHING:
+        return "nothing is known of the rows"
+    if len(tried) == 1:
+        return "nothing else runs with what is given"
+    if chosen.held_out is None:
+        return f"usually the best with so little known; too few {kind} to hold some out"
+    told = f"{chosen.held_out:.1%} of {held} held-out labels right"
+    if kind == PAIRS:
+        told = f"agrees with held-out pairs by {chosen.held_out:.2f} (adjusted Rand index)"
+    others = [one for one in tried if one is not chosen and one.held_out is not None]
+    if others:
+        next_ = max(others, key=lambda one: one.score)
+        figure = f"{next_.held_out:.1%}" if kind == LABELS else f"{next_.held_out:.2f}"
+        told += f"; {next_.name} {figure}"
+    return told

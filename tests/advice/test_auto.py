@@ -1,0 +1,332 @@
+"""Auto: the choice is the best of its evidence, and every situation has a sound answer."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.metrics import adjusted_rand_score
+
+import mustlink as ml
+from cases import labelled, planted_graph
+from mustlink.advice import auto, auto_input
+from mustlink.advice.candidates import Candidate, Trial, compare, pairs_right, ranked
+from mustlink.constraints import Constraints
+from mustlink.context.workspace import Workspace
+from mustlink.core.deadline import NEVER
+from mustlink.core.observe import Recorder, Unheard
+from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.errors import InputError
+from mustlink.propagation.columns import Columns
+from on_disk import stored
+
+N, K = 120, 3
+
+
+def points(k=K, n=N, seed=0, apart=5.0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % k)
+    return rng.normal(size=(n, 4)) + apart * np.eye(k, 4)[y], y
+
+
+def pairs_of(y, m, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = rng.choice(y.size, (m, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+    return Constraints.from_pairs(pairs, belief=belief, n_nodes=y.size)
+
+
+def network(seed=0):
+    W, y = planted_graph(np.random.default_rng(seed), N, K, inside=0.4, across=0.04)
+    return W, y
+
+
+def apart(seed=0):
+    """Two parts without an edge between them, of which only one has labels of every class."""
+    W, y = network(seed)
+    return sp.block_diag([W, W], format="csr"), np.concatenate([y, y])
+
+
+X, Y = points()
+TWO, OF_TWO = points(2)
+W, OF_NODES = network()
+PARTS, OF_PARTS = apart()
+SAME = np.repeat(X[:40], 3, axis=0)
+ONE_OF = labelled(Y, [8, 8, 1])
+
+# data, what is known, classes, options; and how near the answer must be
+SITUATIONS = {
+    "nothing": (X, {}, Y, {"n_clusters": K}),
+    "nothing, K counted": (X, {}, Y, {}),
+    "labels": (X, {"y": labelled(Y, 6)}, Y, {}),
+    "labels by name": (X, {"y": np.array(["", "a", "b", "c"])[labelled(Y, 6) + 1]}, Y, {}),
+    "labels as constraints": (X, {"constraints": Constraints.from_labels(labelled(Y, 6))}, Y, {}),
+    "1 label a class": (X, {"y": labelled(Y, 1)}, Y, {}),
+    "a class of one label": (X, {"y": ONE_OF}, Y, {}),
+    "labels of one class": (X, {"y": np.where(labelled(Y, 6) == 0, 0, -1)}, Y, {"n_clusters": K}),
+    "pairs": (X, {"constraints": pairs_of(Y, 60)}, Y, {"n_clusters": K}),
+    "few pairs": (X, {"constraints": pairs_of(Y, 8)}, Y, {"n_clusters": K}),
+    "pairs, two clusters": (TWO, {"constraints": pairs_of(OF_TWO, 60)}, OF_TWO, {"n_clusters": 2}),
+    "two classes": (TWO, {"y": labelled(OF_TWO, 4)}, OF_TWO, {}),
+    "both": (X, {"y": labelled(Y, 2), "constraints": pairs_of(Y, 40)}, Y, {"n_clusters": K}),
+    "network": (W, {"y": labelled(OF_NODES, 8)}, OF_NODES, {"affinity": "precomputed"}),
+    "network, pairs": (
+        W,
+        {"constraints": pairs_of(OF_NODES, 80)},
+        OF_NODES,
+        {"affinity": "precomputed", "n_clusters": K},
+    ),
+    "two components": (
+        PARTS,
+        {"y": labelled(OF_PARTS, 30, np.random.default_rng(0))},
+        OF_PARTS,
+        {"affinity": "precomputed"},
+    ),
+    "equal rows": (SAME, {"y": labelled(np.repeat(Y[:40], 3), 9)}, np.repeat(Y[:40], 3), {}),
+}
+
+
+@pytest.fixture(scope="module")
+def of_labels():
+    """One fit for all that leave it as it is."""
+    return fitted("labels")[0]
+
+
+def fitted(name, **more):
+    data, known, y, options = SITUATIONS[name]
+    return ml.Auto(**{"random_state": 0, **options, **more}).fit(data, **known), y
+
+
+@pytest.mark.thorough(but=9)
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_the_choice_is_the_best_of_its_evidence_and_a_sound_answer(name):
+    est, y = fitted(name)
+    rows = est.candidates_
+    best = max(rows, key=lambda row: row["score"])
+    assert [row["name"] for row in rows if row["chosen"]] == [best["name"]] == [est.method_]
+    assert est.report_.choices["auto"][0] == est.method_
+    assert adjusted_rand_score(est.labels_, y) > 0.9
+    tried = [row for row in rows if row["held_out"] is not None]
+    if not tried:
+        assert all(row["score"] == row["usual"] for row in rows)
+        return
+    # every score is between what was found and what was to be expected, by one weight
+    usual = np.array([row["usual"] for row in tried])
+    held = np.array([row["held_out"] for row in tried])
+    score = np.array([row["score"] for row in tried])
+    usual += held.mean() - usual.mean()
+    far = np.abs(held - usual) > 1e-9
+    share = (score - usual)[far] / (held - usual)[far]
+    np.testing.assert_allclose(share, share[0], atol=1e-9)
+    assert 0 < share[0] < 1
+
+
+def test_where_nothing_can_be_held_out_what_is_usual_decides():
+    est, y = fitted("1 label a class")
+    best = max(est.candidates_, key=lambda row: row["usual"])
+    assert est.method_ == best["name"] != "GFHF"
+    assert [row["score"] for row in est.candidates_] == [row["usual"] for row in est.candidates_]
+    assert adjusted_rand_score(est.labels_, y) > 0.9
+
+
+def test_answers_are_those_of_the_method_that_was_chosen():
+    est, y = fitted("labels by name")
+    assert set(est.classes_) == {"a", "b", "c"} >= set(est.labels_)
+    np.testing.assert_array_equal(est.label_distributions_.argmax(axis=1), y)
+    assert est.confidence_.shape == (N,)
+    np.testing.assert_array_equal(est.predict(X[:7]), est.labels_[:7])
+    assert est.graph_ is est.estimator_.graph_
+    assert est.n_features_in_ == 4
+    with pytest.raises(AttributeError, match="embedding_"):
+        _ = est.embedding_  # of a propagator there is none
+    with pytest.raises(AttributeError, match="labels_"):
+        _ = ml.Auto().labels_
+
+
+@pytest.mark.parametrize("data", [{"X": X}, {"X": ml.knn_graph(X, random_state=0)}])
+def test_nothing_known_is_the_normalised_cut(data):
+    est = ml.Auto(K, random_state=0).fit(**data)
+    plain = ml.NCut(K, random_state=0).fit(**data)
+    assert est.method_ == "NCut"
+    np.testing.assert_array_equal(est.labels_, plain.labels_)
+    for known in ({"y": np.full(N, -1)}, {"constraints": Constraints.none(N)}):
+        again = ml.Auto(K, random_state=0).fit(**data, **known)
+        np.testing.assert_array_equal(again.labels_, plain.labels_)
+
+
+def test_a_single_way_is_the_method_itself(monkeypatch):
+    """Where one candidate is left, its fit is that of the estimator with the same parameters."""
+    monkeypatch.setattr(auto, "OF_POINTS", auto.OF_POINTS[:1])
+    est = ml.Auto(random_state=0).fit(X, labelled(Y, 6))
+    plain = ml.GFHF(random_state=0).fit(X, labelled(Y, 6))
+    np.testing.assert_array_equal(est.label_distributions_, plain.label_distributions_)
+    assert est.candidates_[0]["held_out"] is None
+
+
+@pytest.mark.thorough(but=1)
+@pytest.mark.parametrize("name", ["labels", "pairs", "both", "network"])
+def test_threads_change_nothing(name):
+    one, two = fitted(name, n_jobs=1)[0], fitted(name, n_jobs=2)[0]
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    for a, b in zip(one.candidates_, two.candidates_, strict=True):
+        assert (a["score"], a["chosen"]) == (b["score"], b["chosen"])
+    again = clone(one).fit(SITUATIONS[name][0], **SITUATIONS[name][1])
+    np.testing.assert_array_equal(one.labels_, again.labels_)
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "words"),
+    [
+        ({"n_clusters": 0}, {}, "n_clusters"),
+        ({"n_clusters": N + 1}, {"constraints": pairs_of(Y, 60)}, "n_clusters"),
+        ({}, {"y": labelled(Y, 2)[1:]}, "119 labels for 120 nodes"),
+        ({}, {"y": Constraints.from_labels(labelled(Y, 2))}, "pass them as constraints="),
+        ({}, {"constraints": [[0, 1]]}, "list given"),
+        ({}, {"constraints": Constraints.none(N + 1)}, "121 nodes"),
+        ({}, {"belief": 1.0}, "no prior"),
+        ({}, {"y": labelled(Y, 2), "prior": np.ones((N, 2))}, "prior"),
+        ({}, {"graph": W[1:, 1:]}, "119 nodes, but X has 120 points"),
+        ({}, {"graphs": W}, "give a list of graphs"),
+        ({"affinity": "cosine"}, {}, "affinity"),
+    ],
+)
+def test_what_makes_no_sense_is_a_line_and_changes_nothing(of_labels, options, given, words):
+    est = copy(of_labels)
+    before = dict(vars(est)) | {one: vars(est)[one] for one in est.get_params()}
+    est.set_params(**options)
+    before |= options
+    with pytest.raises(InputError, match=words) as caught:
+        est.fit(X, **given)
+    assert "\n" not in str(caught.value)
+    assert vars(est) == before
+    np.testing.assert_array_equal(est.labels_, before["estimator_"].labels_)
+
+
+def test_refit_keeps_the_method_and_another_kind_chooses_anew(of_labels):
+    est, y = copy(of_labels), Y
+    method, graph = est.method_, est.graph_
+    est.refit(labelled(y, 9))
+    assert (est.method_, est.graph_) == (method, graph)
+    assert est.report_.choices["auto"][0] == method
+    est.set_params(n_clusters=K).refit(constraints=pairs_of(y, 60))
+    assert est.method_ in {way.name for way in auto.OF_PAIRS}
+    assert est.graph_ is graph
+    assert adjusted_rand_score(est.labels_, y) > 0.9
+    np.testing.assert_array_equal(est.predict(X[:5]), est.labels_[:5])
+    est.refit()
+    assert est.method_ == "NCut"
+    assert adjusted_rand_score(est.labels_, y) > 0.9
+
+
+@pytest.mark.thorough(but=2)
+@pytest.mark.parametrize("name", ["nothing", "labels", "pairs"])
+def test_new_points_are_joined(name):
+    est, y = fitted(name)
+    new, of_new = points(seed=1)
+    est.add(new[:9])
+    assert est.labels_.size == N + 9
+    assert adjusted_rand_score(est.labels_, np.concatenate([y, of_new[:9]])) > 0.8
+    assert est.method_ == est.report_.choices["auto"][0]
+    if name == "labels":
+        with pytest.raises(InputError, match="constraints"):
+            est.add(new[9:12], constraints=pairs_of(y, 3))
+
+
+@pytest.mark.thorough(but=1)
+@pytest.mark.parametrize("name", ["labels by name", "pairs", "nothing"])
+def test_a_saved_one_is_the_chosen_method(name, tmp_path):
+    est, _ = fitted(name)
+    est.save(tmp_path / "model.h5")
+    loaded = ml.load(tmp_path / "model.h5")
+    assert type(loaded) is type(est.estimator_)
+    np.testing.assert_array_equal(loaded.labels_, est.labels_)
+    np.testing.assert_array_equal(loaded.predict(X[:9]), est.predict(X[:9]))
+    assert loaded.report_.choices["auto"] == est.report_.choices["auto"]
+
+
+def test_of_many_points_a_sample_is_judged(monkeypatch):
+    """Candidates see some of the rows, the chosen one all of them."""
+    monkeypatch.setattr(auto, "_WHOLE", 50)
+    monkeypatch.setattr(auto_input, "sample_rows", lambda n, classes: 30)
+    for name in ("labels", "pairs", "equal rows"):
+        est, y = fitted(name)
+        assert any(row["held_out"] is not None for row in est.candidates_)
+        assert adjusted_rand_score(est.labels_, y) > 0.9
+        assert est.graph_.n_rows == y.size
+
+
+def test_time_that_is_up_leaves_an_answer():
+    with pytest.warns(match="time limit"):
+        est = ml.Auto(random_state=0, time_limit=1e-3).fit(X, labelled(Y, 6))
+    assert all(row["held_out"] is None for row in est.candidates_)
+    assert set(est.labels_) <= {0, 1, 2}
+
+
+def test_a_graph_that_stays_on_disk_is_fitted_there(on_disk):
+    est = ml.Auto(affinity="precomputed", random_state=0)
+    est.fit(stored(W), labelled(OF_NODES, 12))
+    assert est.report_.method.endswith("on disk")
+    assert adjusted_rand_score(est.labels_, OF_NODES) > 0.9
+
+
+def test_weights_and_other_graphs_count():
+    """Rows that count twice are as rows that are there twice."""
+    known, weight = labelled(Y, 6), np.where(np.arange(N) < 30, 2.0, 1.0)
+    est = ml.Auto(random_state=0).fit(X, known, sample_weight=weight)
+    assert adjusted_rand_score(est.labels_, Y) > 0.9
+    views = ml.Auto(random_state=0).fit(X, known, graphs=[ml.knn_graph(X, 5, random_state=1)])
+    assert adjusted_rand_score(views.labels_, Y) > 0.9
+    assert "graph_weights" in views.graph_.info
+
+
+# --- what it is made of
+
+
+def test_agreement_of_all_pairs_is_the_adjusted_rand_index():
+    rng = np.random.default_rng(0)
+    y, found = rng.integers(4, size=50), rng.integers(3, size=50)
+    i, j = np.triu_indices(50, 1)
+    both = Constraints.from_pairs(
+        np.column_stack([i, j]), belief=np.where(y[i] == y[j], 1.0, -1.0), n_nodes=50
+    )
+    agreement = pairs_right(found, both, Constraints.none(50))
+    np.testing.assert_allclose(agreement, adjusted_rand_score(y, found))
+    must = both.having(pairs=both.pairs[both.belief > 0], belief=both.belief[both.belief > 0])
+    kept = np.mean(found[must.pairs[:, 0]] == found[must.pairs[:, 1]])
+    np.testing.assert_allclose(pairs_right(found, must, Constraints.none(50)), kept)
+
+
+def test_scores_are_weighed_by_how_much_was_held_out():
+    """Two candidates, ten items, trust ten: half of what was found, half of what is usual."""
+    right = {"a": np.r_[np.ones(8), 0, 0], "b": np.r_[np.ones(5), np.zeros(5)]}
+    found = [Candidate("a", 0.5), Candidate("b", 0.9), Candidate("c", 0.7)]
+
+    def trial(one, fold):
+        failed = one.name == "c"
+        return Trial(np.full(1, np.nan) if failed else right[one.name], 0.0, "no" * failed)
+
+    assert compare(found, [0], trial, 10.0, Recorder(Unheard()), NEVER) == 10
+    mean = (0.8 + 0.5) / 2
+    np.testing.assert_allclose(found[0].score, (0.8 + mean - 0.2) / 2)
+    np.testing.assert_allclose(found[1].score, (0.5 + mean + 0.2) / 2)
+    assert (found[2].score, found[2].held_out, found[2].note) == (-np.inf, None, "no")
+    assert [one.name for one in ranked(found)] == ["b", "a", "c"]
+
+
+def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():
+    graph = ml.knn_graph(X, random_state=0)
+    work = Workspace(graph)
+    known = labelled(Y, 4)
+    found = Columns.of(X, work, 5, 0).chances(known, np.arange(K), 7, 30)
+    laplacian = laplacian_of(work)
+    rows = np.zeros((N, 5))
+    vectors = smoothest(work, 5, seed=0).vectors / laplacian.root_degree[:, None]
+    rows[laplacian.nodes] = vectors[:, :5]
+    both, at = np.column_stack([X, rows]), known >= 0
+    trees = ExtraTreesClassifier(30, random_state=7).fit(both[at], known[at])
+    np.testing.assert_allclose(found, trees.predict_proba(both))
