@@ -5,9 +5,10 @@
 
 A cell is a data set, what is known of it, and a draw of that. In it every method has an adjusted
 Rand index, over the rows that have no label, and a loss against the best of all methods in the
-cell. Twelve sets choose: defaults and priors of `Auto` were learned on them. The others judge.
-What was fitted is kept in FOLDER/defaults.jsonl. Real data comes from the data folder; what is not
-there is left out. `--quick`: sets of at most 1,100 rows, one draw, four kinds.
+cell. Twelve sets and eight made networks choose: defaults and priors of `Auto` were learned on
+them. The others judge. What was fitted is kept in FOLDER/defaults.jsonl. Real data comes from the
+data folder; what is not there is left out. `--quick`: sets of at most 1,100 rows, one draw, four
+kinds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import data
 import fits
@@ -56,6 +58,45 @@ def _unequal() -> Case:
     return Case(X, y)
 
 
+# Nodes, classes, mean degree, share of random edges, unequal sizes, uneven degrees.
+NETWORKS = (
+    (800, 2, 6, 0.35, False, False),
+    (1500, 4, 8, 0.35, True, False),
+    (2500, 8, 12, 0.4, False, True),
+    (1200, 3, 5, 0.25, True, True),
+    (3000, 12, 15, 0.45, True, False),
+    (600, 5, 7, 0.3, False, True),
+    (2000, 2, 20, 0.42, True, True),
+    (1000, 6, 4, 0.15, False, False),
+)
+
+
+def _made_network(number: int) -> Callable[[], Case]:
+    """A block model with parameters of the table."""
+
+    def load() -> Case:
+        n, k, degree, random, unequal, uneven = NETWORKS[number]
+        rng = np.random.default_rng(number)
+        p = 2.0 ** -np.arange(k) if unequal else np.ones(k)
+        p = np.maximum(p / p.sum(), 0.5 / k)
+        y = rng.choice(k, n, p=p / p.sum())
+        often = rng.pareto(2.5, n) + 0.3 if uneven else np.ones(n)
+        m = n * degree // 2
+        i, j = rng.choice(n, (2, m), p=often / often.sum())
+        inside = rng.random(m) >= random
+        for c in range(k):
+            own, some = np.flatnonzero(y == c), np.flatnonzero(inside & (y[i] == c))
+            j[some] = rng.choice(own, some.size, p=often[own] / often[own].sum())
+        W = sp.csr_matrix((np.ones(m), (i, j)), (n, n))
+        W = W + W.T
+        W.setdiag(0)
+        W.eliminate_zeros()
+        W.data[:] = 1
+        return Case(W, y)
+
+    return load
+
+
 def _some_news(groups: tuple[int, ...]) -> Callable[[], Case | None]:
     return suggest._news(True, groups)
 
@@ -73,6 +114,7 @@ SETS: dict[str, tuple[str, Callable[[], Case | None]]] = {
     "20 to 80": (CHOOSES, _unequal),
     "polblogs": (CHOOSES, suggest._graph("polblogs")),
     "amazon_photo": (CHOOSES, suggest._graph("amazon_photo")),
+    **{f"network {i}": (CHOOSES, _made_network(i)) for i in range(len(NETWORKS))},
     "iris": (JUDGES, suggest._made("load_iris", return_X_y=True)),
     "dermatology": (JUDGES, _table("dermatology", scaled=True)),
     "pima": (JUDGES, _table("pima", scaled=True)),

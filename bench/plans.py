@@ -43,6 +43,7 @@ from mustlink_io.commands.cli import main
 main()
 """
 LESS = 0.98
+MILLION = 1_000_000
 
 
 def write(path: str, kind: str, n: int) -> dict[str, Any]:
@@ -208,7 +209,7 @@ def main() -> None:
         table("By stages", ["kind", "stage", "plan s", "took s", "plan / took"], by_stage)
     name = "plans_least" if args.least else "plans"
     write_json(args.out, f"{name}-{args.n}", {"machine": machine(), "figures": figures})
-    record(name, {str(args.n): figures})
+    record(name if args.n < MILLION else f"{name}_million", figures)
 
 
 if __name__ == "__main__":
