@@ -282,6 +282,27 @@ def test_pairs_are_kept_with_the_graph_and_reused_where_a_fresh_result_would_be_
     assert names.count("multigrid set-up") == 1
 
 
+@pytest.mark.parametrize("solver", ["dense", "lobpcg", "shift-invert", "chebyshev"])
+def test_extra_pairs_cost_no_step_and_change_no_other(solver):
+    """They are guard vectors: orthogonal to the wanted ones, and above the true eigenvalues."""
+    W = GRAPHS["random"]
+    how = {"solver": solver, "tol": 1e-6, "max_iter": 200}
+    plain = smallest_pairs(Workspace(Graph.from_affinity(W)), 5, **how)
+    work = Workspace(Graph.from_affinity(W))
+    found = smallest_pairs(work, 5, extra=3, **how)
+    assert found.values.shape == (8,)
+    assert found.convergence.residuals.shape == (5,)
+    if solver in ("lobpcg", "chebyshev"):  # others make all of them sharp
+        assert found.convergence.iterations == plain.convergence.iterations
+        np.testing.assert_array_equal(found.values[:5], plain.values)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(8), atol=1e-8)
+    values, _, _ = textbook(W, 8)
+    assert (found.values >= values - 1e-7).all()
+    assert smallest_pairs(work, 4, **how).vectors.shape[1] == 4  # kept, and used again
+    assert [stage.name for stage in work.recorder.stages].count("eigenvectors") <= 1
+    assert smallest_pairs(work, 4, extra=3, **how).values.size == 7  # of other guards: anew
+
+
 @pytest.mark.parametrize("solver", ["dense", "lobpcg", "shift-invert"])
 @pytest.mark.parametrize("n", [5, 8, 13])
 def test_tiny_graphs_give_as_many_pairs_as_there_are(n, solver):

@@ -107,11 +107,8 @@ class NCut(GraphClusterer):
     _informed: ClassVar[bool] = False
 
     def cost(self, n_classes: int | None = None) -> Cost:
-        """K − 1 eigenvectors, as the constant one is known, and those beyond."""
-        return eigenvectors(max(1, self._columns(self._k_or(n_classes)) - 1))
-
-    def _columns(self, k: int) -> int:
-        return k + (n_guard_vectors(k) if self._way() in (AUTO, "heat") else 0)
+        """K − 1 eigenvectors: the constant one is known."""
+        return eigenvectors(max(1, self._k_or(n_classes) - 1))
 
     def _way(self) -> str:
         """The variant, by evidence where nothing else says how: labels know their own place."""
@@ -397,7 +394,7 @@ class NormalizedCuts:
         whole = found
         if found is None or whole is None:
             wanted = max(0, k - work.regularized(tau).null.n_components)
-            whole = work.smallest_pairs(wanted + self._beyond(tau), tau=tau, **how)
+            whole = work.smallest_pairs(wanted, tau=tau, extra=self._beyond(tau), **how)
             found = first_pairs(work.space, whole, wanted)
         ways = self._ways(tau, whole)
         usual = variant if variant in ("ng", "shi-malik") else "luxburg"
@@ -429,9 +426,8 @@ class NormalizedCuts:
         work, k, parts = self.work, self.k, self.work.laplacian.null.n_components
         if tau or k == 1 or parts >= k or self.variant not in (AUTO, "heat"):
             return 0
-        count = k - parts + n_guard_vectors(k)
-        enough = work.look.n_linked - parts >= _ROOM * (count + n_guard_vectors(count))
-        return n_guard_vectors(k) if enough else 0
+        guards = n_guard_vectors(k - parts)
+        return guards if work.look.n_linked - parts >= _ROOM * (k - parts + guards) else 0
 
     def _ways(self, tau: float, found: EigenResult) -> tuple[str, ...]:
         """The variants to try, with the pairs `found` beyond the null space."""

@@ -147,7 +147,8 @@ class SolutionKey(Key[Value]):
     A kept solution serves where a fresh one would be the same: for the same solver with the
     same tolerance, seed and budget, and either allowed as many steps or converged in fewer than
     are allowed now. A longer one serves by its beginning, which is at least as sharp.
-    One that a time `limit`, in seconds, cut short serves where no more time is given.
+    One that a time `limit`, in seconds, cut short serves where no more time is given. `extra`
+    vectors more need not be sharp: they are what the iteration for just so many makes of them.
     """
 
     solver: str
@@ -157,11 +158,15 @@ class SolutionKey(Key[Value]):
     budget: int | None
     count: int
     limit: float = field(default=math.inf, kw_only=True)
+    extra: int = field(default=0, kw_only=True)
 
     def serves(self, wanted: Self, value: Value) -> bool:
         """Whether a kept solution is what a fresh one would be."""
-        own = replace(self, max_iter=wanted.max_iter, count=wanted.count, limit=wanted.limit)
-        return own == wanted and self.count >= wanted.count and self._steps_suit(wanted, value)
+        free = {name: getattr(wanted, name) for name in ("max_iter", "count", "limit", "extra")}
+        enough = self.count >= wanted.count
+        if wanted.extra:
+            enough = (self.count, self.extra) == (wanted.count, wanted.extra)
+        return enough and replace(self, **free) == wanted and self._steps_suit(wanted, value)
 
     def identity(self) -> Self:
         """All but the steps and the time allowed: those that were needed are in the value."""

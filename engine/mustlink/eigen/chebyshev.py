@@ -36,12 +36,14 @@ def chebyshev(
     max_iter: int = 30,
     on_step: Callable[[float], None] | None = None,
     deadline: Deadline = NEVER,
+    whole: bool = False,
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space from a block X (m, b), b > k, to `tol`.
 
     X <- orth(p(S)X), p the Chebyshev polynomial that is small on [-1, c], c the lowest Ritz value
     of S among the b columns; Rayleigh-Ritz; until ‖L̄v − λv‖ <= tol. `max_iter` counts filters, of
-    up to 16 products each. In the precision of X, which is not changed. Memory: 4 blocks.
+    up to 16 products each. In the precision of X, which is not changed; with `whole` the guard
+    columns are returned, too. Memory: 4 blocks.
 
     Source: Zhou, Saad, Tiago & Chelikowsky 2006.
     """
@@ -62,7 +64,8 @@ def chebyshev(
         ritz = float(theta[0]), float(theta[-1])
     convergence = Convergence("chebyshev", reason, step, residuals[:k], tol)
     beyond = float(theta[k]) if theta.size > k else None
-    return EigenResult(theta[:k], space.columns(X, slice(0, k)), convergence, beyond)
+    end = theta.size if whole else k
+    return EigenResult(theta[:end], space.columns(X, slice(0, end)), convergence, beyond)
 
 
 def best_pairs(laplacian: Laplacian, Y: Block) -> tuple[Small, Block]:

@@ -241,6 +241,7 @@ class DiskWork(RowWork):
     ) -> EigenResult:
         k, tol, deadline = key.count, key.tol, self.recorder.deadline
         how: dict[str, Any] = {"tol": tol, "deadline": deadline, "on_step": towards(tol, advance)}
+        how["whole"] = key.extra > 0
         if grids is not None:
             how |= {"seed": key.seed, "max_iter": key.max_iter}
             return nested(grids.laplacian, grids, k, **how)
@@ -248,7 +249,7 @@ class DiskWork(RowWork):
         start = laplacian.space.normals(self._width(k), key.seed)
         start = laplacian.space.copy(start, laplacian.dtype)
         result = chebyshev(laplacian, start, k, max_iter=min(key.max_iter, _FILTERS), **how)
-        worst, last = float(result.convergence.residuals.max()), result.values[-1]
+        worst, last = float(result.convergence.residuals.max()), result.values[k - 1]
         if not tau and result.convergence.converged.all() and worst > last:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "

@@ -106,9 +106,10 @@ class MemoryWork:
         seed: int = 0,
         tau: float = 0.0,
         solver: str = "auto",
+        extra: int = 0,
     ) -> EigenResult:
-        view = self.view.regularized(tau)
-        return smallest_pairs(view, k, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
+        how: dict[str, Any] = {"solver": solver, "tol": tol, "max_iter": max_iter, "seed": seed}
+        return smallest_pairs(self.view.regularized(tau), k, extra=extra, **how)
 
     def smoothest(
         self,

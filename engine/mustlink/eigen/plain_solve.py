@@ -65,13 +65,19 @@ def plain_solve(
     if k == 0:
         return no_pairs(laplacian, tol, solver)
     if solver == "dense":
-        return dense_smallest(laplacian, k)
+        return dense_smallest(laplacian, k + key.extra)
     if solver == "chebyshev":
         return filtered(laplacian, key, advance, deadline)
     assert grids is not None
     if solver == "shift-invert":
         return shift_invert(
-            laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
+            laplacian,
+            grids,
+            k + key.extra,
+            tol=tol,
+            max_iter=10 * max_iter,
+            seed=seed,
+            deadline=deadline,
         )
     return two_precisions(laplacian, grids, key, advance, deadline)
 
@@ -101,6 +107,7 @@ def filtered(
         max_iter=key.max_iter,
         on_step=towards(tol, advance),
         deadline=deadline,
+        whole=key.extra > 0,
     )
     return replace(result, vectors=result.vectors.astype(laplacian.dtype, copy=False))
 
@@ -117,7 +124,7 @@ def two_precisions(
     Then Rayleigh-Ritz in double, and more steps where the tolerance asks for them: values and
     residuals are those of the graph as it is. Not for spans that need not be sharp.
     """
-    k, tol = key.count, key.tol
+    k, tol, guards = key.count, key.tol, key.extra > 0
     how: dict[str, Any] = {
         "seed": key.seed,
         "on_step": towards(tol, advance),
@@ -125,13 +132,15 @@ def two_precisions(
     }
     rough = laplacian.in_single
     if rough is laplacian or laplacian.size <= _FEW:
-        return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, **how)
+        return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, whole=guards, **how)
     whole, enough = tol < _BLUNT, max(tol, _SINGLE)
-    first = nested(rough, grids, k, tol=enough, max_iter=key.max_iter, whole=whole, **how)
+    all_columns = whole or guards
+    first = nested(rough, grids, k, tol=enough, max_iter=key.max_iter, whole=all_columns, **how)
     if not whole:
         return replace(first, vectors=first.vectors.astype(laplacian.dtype))
     start, taken = first.vectors, first.convergence.iterations
-    result = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
+    how |= {"max_iter": key.max_iter - taken, "start": start, "whole": guards}
+    result = nested(laplacian, grids, k, tol=tol, **how)
     steps = taken + result.convergence.iterations
     return replace(result, convergence=replace(result.convergence, iterations=steps))
 

@@ -119,20 +119,24 @@ def smallest_pairs(
     tol: float | None = None,
     max_iter: int = 200,
     seed: int = 0,
+    extra: int = 0,
 ) -> EigenResult:
-    """The k smallest pairs of L̄ beyond its null space, in working order.
+    """The k smallest pairs of L̄ beyond its null space, in working order, and `extra` ones.
 
+    These are guard vectors as they come: at most `n_guard_vectors(k)`, of no stated residual.
     Fewer if the graph has not so many. A result of an earlier call is used again where a fresh
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
     tol = asked_tolerance(tol, laplacian.size, work.tau, single=work.single)
     solver = choose(laplacian, k, solver)
-    k = min(k, laplacian.size - laplacian.null.n_components)
+    room = laplacian.size - laplacian.null.n_components
+    k, extra = min(k, room), min(extra, max(0, room - k))
     limit = work.recorder.deadline.limit
-    key = PairsKey(work.single, solver, tol, max_iter, seed, work.memory, k, limit=limit)
+    spec = (work.single, solver, tol, max_iter, seed, work.memory, k)
+    key = PairsKey(*spec, limit=limit, extra=extra)
     found = work.derive("eigenvectors", key, lambda: _compute(work, key))
-    return _first(found, k)
+    return _first(found, k, extra)
 
 
 def _compute(work: Workspace, key: PairsKey) -> EigenResult:
@@ -232,8 +236,9 @@ def known_spectrum(graph: Graph) -> NDArray[np.float64] | None:
     return max(found, key=lambda values: int(values.size)) if found else None
 
 
-def _first(result: EigenResult, k: int) -> EigenResult:
+def _first(result: EigenResult, k: int, extra: int = 0) -> EigenResult:
     conv = result.convergence
     cut = Convergence(conv.solver, conv.reason, conv.iterations, conv.residuals[:k], conv.tolerance)
     beyond = float(result.values[k]) if k < result.values.size else result.beyond
-    return EigenResult(result.values[:k], result.vectors[:, :k], cut, beyond)
+    end = k + extra
+    return EigenResult(result.values[:end], result.vectors[:, :end], cut, beyond)

@@ -89,9 +89,11 @@ class Work(Protocol):
         seed: int = 0,
         tau: float = 0.0,
         solver: str = "auto",
+        extra: int = 0,
     ) -> EigenResult:
         """The k smallest pairs of L̄_τ beyond its null space; raises InputError.
 
+        `extra` ones more are guard vectors as they come, see `eigen.solver.smallest_pairs`.
         `solver` is as in `NCut`; elsewhere than in memory there is one.
         """
 
@@ -185,13 +187,14 @@ class RowWork:
         seed: int = 0,
         tau: float = 0.0,
         solver: str = "auto",
+        extra: int = 0,
     ) -> EigenResult:
-        how = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
+        how = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau, "extra": extra}
         types = EigenResult, Convergence
         return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
 
     def _pairs(
-        self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int
+        self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int, extra: int
     ) -> EigenResult:
         laplacian = self.laplacian
         tol = asked_tolerance(tol, laplacian.size, tau, single=self.single)
@@ -199,9 +202,13 @@ class RowWork:
             return no_pairs(laplacian, tol)
         grids = None if tau else self.grids
         solver = "chebyshev" if grids is None else "lobpcg"
-        key = PairsKey(False, solver, tol, max_iter, seed, None, k)
+        key = PairsKey(False, solver, tol, max_iter, seed, None, k, extra=extra)
         with self.recorder.stage("eigenvectors") as advance:
             result: EigenResult = self._iterated(grids, key, tau, advance)
+        if result.values.size > k + extra:
+            some = slice(0, k + extra)
+            vectors = self.space.columns(result.vectors, some)
+            result = replace(result, values=result.values[some], vectors=vectors)
         tell_end(self.recorder, result.convergence)
         return result
 
