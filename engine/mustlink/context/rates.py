@@ -38,8 +38,8 @@ RATES: dict[str, tuple[float, float]] = {
     "spread": (8.0, 10.0),  # nodes, beside what small graphs take, too
     "dense spread": (8.5e-4, 8.5e-4),  # cubes of nodes
     "fit of a sample": (100.0, 100.0),  # points
-    "k-means": (0.1, 0.1),  # rows of the sample times clusters squared
-    "clusters": (0.105, 0.16),  # numbers in the embedding
+    "k-means": (0.06, 0.06),  # rows of the sample times clusters squared
+    "clusters": (0.065, 0.1),  # numbers in the embedding
     "writing": (0.025, 0.025),  # bytes
 }
 _STANDARD, _ROUNDS = 0.0028, 60  # seconds of a round of `measured_speed`'s work there, and rounds
