@@ -52,6 +52,7 @@ CASES = {
     "mnist_propagate": "mnist.py --propagate",
     "networks": "networks.py",
     "networks_large": "networks.py --large --draws 1",
+    "nothing_known": "nothing_known.py",
     "on_disk_edges": "memory.py --edges",
     "on_disk_points": "memory.py --disk",
     "page_speed": "page_speed.py",

@@ -70,8 +70,8 @@ class NCut(GraphClusterer):
     * variant="luxburg": k-means on the rows of U = D^-½Z (von Luxburg 2007)
     * variant="ng": k-means on the rows of Z scaled to length 1 (Ng, Jordan & Weiss 2001)
     * variant="heat": k-means on the rows of exp(−L̄/λ_{K+1})Z scaled to length 1, with max(3, K/5)
-      vectors more: what comes after the K-th counts less instead of not at all (heat kernel of
-      the graph, as in diffusion maps, Coifman & Lafon 2006)
+      more vectors, not iterated further for that: what comes after the K-th counts less instead of
+      not at all (heat kernel of the graph, as in diffusion maps, Coifman & Lafon 2006)
     * variant="shi-malik": K = 2, the second vector cut at the value of least NCut
 
     `variant`: how vectors become clusters: one of these, or "auto": "heat", unless "luxburg" or
