@@ -64,6 +64,7 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 _HOMES = {
     **ESTIMATORS,
+    "Auto": "mustlink.advice.auto",
     "stationary_labelings": "mustlink.clusterers.stationary",
     "stationary_residual": "mustlink.clusterers.stationary",
     "Suggestion": "mustlink.advice.suggest",

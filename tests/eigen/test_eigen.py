@@ -15,7 +15,7 @@ from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested, nested_start
 from mustlink.eigen.plain_solve import choose, default_tolerance, dense_smallest
 from mustlink.eigen.ritz import set_free
-from mustlink.eigen.solver import smallest_pairs, smoothest
+from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -283,7 +283,7 @@ def test_pairs_are_kept_with_the_graph_and_reused_where_a_fresh_result_would_be_
 
 
 @pytest.mark.parametrize("solver", ["dense", "lobpcg", "shift-invert", "chebyshev"])
-def test_extra_pairs_cost_no_step_and_change_no_other(solver):
+def test_extra_pairs_are_less_sharp_and_change_no_other(solver):
     """They are guard vectors: orthogonal to the wanted ones, and above the true eigenvalues."""
     W = GRAPHS["random"]
     how = {"solver": solver, "tol": 1e-6, "max_iter": 200}
@@ -293,8 +293,10 @@ def test_extra_pairs_cost_no_step_and_change_no_other(solver):
     assert found.values.shape == (8,)
     assert found.convergence.residuals.shape == (5,)
     if solver in ("lobpcg", "chebyshev"):  # others make all of them sharp
-        assert found.convergence.iterations == plain.convergence.iterations
-        np.testing.assert_array_equal(found.values[:5], plain.values)
+        assert found.convergence.iterations <= plain.convergence.iterations + 10
+        R = laplacian_of(work).apply(found.vectors) - found.vectors * found.values
+        assert (np.linalg.norm(R[:, 5:], axis=0) <= how["tol"] ** 0.5).all()
+        np.testing.assert_allclose(found.values[:5], plain.values, atol=1e-10)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(8), atol=1e-8)
     values, _, _ = textbook(W, 8)
     assert (found.values >= values - 1e-7).all()

@@ -15,7 +15,7 @@ DESCRIBE = """
 import inspect, json, sys
 import mustlink
 from mustlink.core.names import ESTIMATORS
-kinds = [getattr(mustlink, name) for name in [*ESTIMATORS, "RegionCut"]]
+kinds = [getattr(mustlink, name) for name in [*ESTIMATORS, "Auto", "RegionCut"]]
 if "late" in sys.argv:
     class Own(mustlink.CSP):
         def predict(self, X, more=None):
@@ -49,7 +49,7 @@ def python(code, *arguments):
 def test_estimators_are_the_same_whenever_scikit_learn_was_imported():
     late = json.loads(python(DESCRIBE, "late"))
     early = json.loads(python("import sklearn.base\n" + DESCRIBE))
-    assert set(late) == {*ESTIMATORS, "RegionCut"}
+    assert set(late) == {*ESTIMATORS, "Auto", "RegionCut"}
     for name, one in late.items():
         assert one == early[name], name
         assert one[0].count("BaseEstimator") == 2  # that of the classes, and scikit-learn's below

@@ -191,7 +191,8 @@ def test_numbers_of_numpy_are_those_of_python(name):
 
 def told(est):
     """The report without what a clock says."""
-    return {**vars(est.report_), "stages": None}
+    extra = {**est.report_.extra, "auto_candidates": None}
+    return {**vars(est.report_), "stages": None, "extra": extra}
 
 
 def test_a_job_with_numbers_of_numpy_is_planned_alike():
@@ -486,7 +487,7 @@ def same(a, b, where):
     if isinstance(a, dict):
         assert a.keys() == b.keys(), where
         for key, one in a.items():
-            if key != "stages":
+            if key not in ("stages", "seconds"):
                 same(one, b[key], f"{where}, {key}")
     elif isinstance(a, (list, tuple)):
         assert len(a) == len(b), where
@@ -515,7 +516,7 @@ def numbers(a):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name for name in ALL if name != "Auto"])  # saved, it is another
 def test_states(name, graphs_on_disk, tmp_path):
     long = settings().stateful_step_count < 50  # of the profile, hypothesis's own is 50
     few = {} if long else {"max_examples": 2, "stateful_step_count": 6}

@@ -423,7 +423,7 @@ def test_from_h5ad_to_h5ad(tmp_path, pbmc, capsys):
     assert (back.obs["mustlink"].astype(str) == back.obs["cell_type"].astype(str)).all()
     assert back.obs["mustlink_confidence"].between(0, 1).all()
     assert back.obsm["mustlink_distributions"].shape == (N, 3)
-    assert back.uns["mustlink"]["params"]["method"] == "poisson"
+    assert back.uns["mustlink"]["params"]["method"] == "auto"
     assert run("score", f"{out}:/obs/mustlink", "--truth", f"{out}:/obs/cell_type", "--json") == 0
     assert json.loads(capsys.readouterr().out)["truth"]["ari"] == 1
     words = ["cluster", pbmc, "-k", 3, "-m", "ncut", "--neighbors", 8, "--quiet", "--json"]

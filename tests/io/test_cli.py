@@ -257,7 +257,7 @@ def test_names_of_classes_in_the_summary(mustlink, tmp_path, monkeypatch):
     monkeypatch.setattr(console, "_WORTH_A_LINE", 60.0)  # seconds: also on a busy machine
     code, told, err = mustlink(f"cluster named.csv -k 3 --labels named_few.csv -o {tmp_path}/o.h5")
     assert code == 0, err
-    assert re.search(r"class sizes +((left|mid|right): 40(, )?){3}", told), told
+    assert re.search(r"cluster sizes +(\d \((left|mid|right)\): 40(, )?){3}", told), told
     assert "keeping" not in told
     code, told, _ = mustlink("info named.csv")
     assert re.search(r"names +120 +text +of the nodes; the first is n0", told)

@@ -125,11 +125,12 @@ def test_options_reach_the_estimator(propagated, line):
 
 
 @pytest.mark.thorough
-def test_default_is_poisson_and_the_engine_agrees(propagated, data):
+def test_default_is_auto_and_the_engine_agrees(propagated, data):
     result, found = propagated("points.npy --labels few.txt --threads 1")
-    assert result["method"] == "Poisson"
+    assert result["method"] == "GFHF"
+    assert "auto" in result["choices"]
     few = formats.load_classes(str(data / "few.txt")).codes
-    expected = engine.Poisson(random_state=0).fit(np.load(data / "points.npy").astype("f4"), few)
+    expected = engine.Auto(random_state=0).fit(np.load(data / "points.npy").astype("f4"), few)
     np.testing.assert_allclose(found["label_distributions"], expected.label_distributions_)
     again = propagated("points.npy --labels few.txt --threads 2")[1]
     assert (found["labels"] == again["labels"]).all()
@@ -377,7 +378,7 @@ def test_an_older_output_is_replaced_whole_or_kept(mustlink, tmp_path, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.Poisson, "fit", stop)
+        patch.setattr(engine.Auto, "fit", stop)
         code, said, _ = mustlink(f"propagate points.h5 --labels few.txt -o {out}")
     assert (code, said, out.read_bytes()) == (130, "", b"precious")
     code, _, err = mustlink(f"propagate points.h5 --labels few.txt -o {out}")
@@ -454,10 +455,9 @@ def test_a_node_with_two_labels(mustlink, tmp_path):
 @pytest.mark.thorough
 def test_without_a_method_the_data_decide(propagated):
     result, _ = propagated("points.npy --labels few.txt")
-    assert result["method"] == "Poisson"
+    assert " -m auto " in result["command"]
     result, found = propagated("graph.h5 --labels few.txt")
-    assert result["method"] == "LLGC"
-    assert " -m llgc " in result["command"]
+    assert " -m auto " in result["command"]
     assert (found["labels"] == TRUTH).mean() > 0.95
     result, _ = propagated("graph.h5 --labels few.txt -m llgc --alpha 0.9 --no-refine")
     assert result["choices"]["alpha"] == 0.9

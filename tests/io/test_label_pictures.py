@@ -67,7 +67,7 @@ def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
 
 @pytest.mark.thorough
 def test_harmonic_values_on_pictures_unless_a_method_is_named(told, folder, tmp_path):
-    """The graph decides, for a run and its plan, with or without a prior; others keep llgc."""
+    """The graph decides, for a run and its plan, with or without a prior; others choose."""
     with h5py.File(folder / "photo.h5") as file, h5py.File(folder / "net.h5", "w") as other:
         file.copy("graph", other)
         other.attrs.update(file.attrs)
@@ -77,8 +77,8 @@ def test_harmonic_values_on_pictures_unless_a_method_is_named(told, folder, tmp_
         ("photo.h5", "gfhf"),
         (f"photo.h5 {prior}", "gfhf"),
         ("photo.h5 -m llgc", "llgc"),
-        ("net.h5", "llgc"),
-        (f"net.h5 {prior}", "llgc"),
+        ("net.h5", "auto"),
+        (f"net.h5 {prior}", "auto"),
     ):
         out = f"{tmp_path}/out.h5"
         words = f"{asked} --labels strokes.npy"

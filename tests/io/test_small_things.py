@@ -15,6 +15,8 @@ from mustlink_io.batch.state import State
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.locks import locked
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.propagate import PropagateJob
 
 N = 60
 
@@ -134,3 +136,27 @@ def test_the_table_of_a_batch_scores_what_is_done(mustlink, data, tmp_path):
     (data / "short.txt").write_text("0\n1\n")
     short = replace(ready[0], truth=str(data / "short.txt"))
     assert "2 labels" in batch_table.row(BatchJob(short, phase="done"), state)["error"]
+
+
+KNOWN = {"output": "o.h5", "labels": "few.csv"}
+OF_CLUSTERS = {**KNOWN, "n_clusters": 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "ranks", "method", "on_graph"),
+    [
+        (ClusterJob, {**OF_CLUSTERS, "labels": None}, None, "ncut", "ncut"),
+        (ClusterJob, OF_CLUSTERS, None, "csp", "csp"),
+        (ClusterJob, {**OF_CLUSTERS, "method": "srcp"}, None, "srcp", "srcp"),
+        (PropagateJob, KNOWN, None, "auto", "auto"),
+        (PropagateJob, {**KNOWN, "prior": "p.npy"}, None, "auto", "auto"),
+        (PropagateJob, KNOWN, 2, "poisson", "llgc"),
+        (PropagateJob, {**KNOWN, "alpha": 0.5}, None, "poisson", "llgc"),
+        (PropagateJob, {**KNOWN, "prior": "p.npy", "alpha": 0.5}, None, "gfhf", "llgc"),
+    ],
+)
+def test_the_method_where_none_is_named(data, kind, options, ranks, method, on_graph):
+    """Chosen by evidence, unless an option, or where it runs, is for other methods."""
+    job = kind.of({**options, "data": str(data / "set.h5")}, ranks=ranks)
+    assert job.settled(is_graph=False).method == method
+    assert job.settled(is_graph=True).method == on_graph

@@ -181,9 +181,9 @@ def test_plan_and_batch(mustlink, jobs_here, data, tmp_path):
         f'data = "{data}/whole.npz"\nlabels = "{data}/both.txt"\noutput = "spread.h5"\n'
     )
     planned = json.loads(mustlink(f"batch {jobs} --dry-run --json")[1])["jobs"]
-    assert [one["method"] for one in planned] == ["ncut", "disim", "llgc"]
+    assert [one["method"] for one in planned] == ["ncut", "disim", "auto"]
     code, said, err = mustlink(f"batch {jobs} --memory 2GB --json")
-    assert [one["method"] for one in json.loads(said)["jobs"]] == ["ncut", "disim", "llgc"]
+    assert [one["method"] for one in json.loads(said)["jobs"]] == ["ncut", "disim", "auto"]
     assert code == 0, err
     with h5py.File(tmp_path / "words.h5") as file:
         assert file["row_labels"].shape == (ROWS,)

@@ -54,6 +54,7 @@ _CLEARLY = 1.01  # times what clusters of "heat" tell of the edges
 INITS = ("k-means++", "labels")
 _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
 _SHARP, _ROUGH = 1e-3, 1e-2
+_FEW = 20_000  # nodes up to which vectors beyond the K-th are as sharp as the others
 _FILTERS = 12
 _ROOM = 4  # times the vectors computed: smaller graphs are for the K vectors alone
 _ZERO = 1e-12  # an eigenvalue that is rounding
@@ -70,7 +71,7 @@ class NCut(GraphClusterer):
     * variant="luxburg": k-means on the rows of U = D^-½Z (von Luxburg 2007)
     * variant="ng": k-means on the rows of Z scaled to length 1 (Ng, Jordan & Weiss 2001)
     * variant="heat": k-means on the rows of exp(−L̄/λ_{K+1})Z scaled to length 1, with max(3, K/5)
-      more vectors, not iterated further for that: what comes after the K-th counts less instead of
+      more vectors, less sharp on large graphs: what comes after the K-th counts less instead of
       not at all (heat kernel of the graph, as in diffusion maps, Coifman & Lafon 2006)
     * variant="shi-malik": K = 2, the second vector cut at the value of least NCut
 
@@ -394,7 +395,9 @@ class NormalizedCuts:
         whole = found
         if found is None or whole is None:
             wanted = max(0, k - work.regularized(tau).null.n_components)
-            whole = work.smallest_pairs(wanted, tau=tau, extra=self._beyond(tau), **how)
+            more = self._beyond(tau)
+            sharp = more if work.look.n_linked <= _FEW else 0
+            whole = work.smallest_pairs(wanted + sharp, tau=tau, extra=more - sharp, **how)
             found = first_pairs(work.space, whole, wanted)
         ways = self._ways(tau, whole)
         usual = variant if variant in ("ng", "shi-malik") else "luxburg"

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 ESTIMATORS = {
-    "Auto": "mustlink.advice.auto",
     "CSP": "mustlink.clusterers.csp",
     "DISIM": "mustlink.clusterers.disim",
     "NCut": "mustlink.clusterers.ncut",

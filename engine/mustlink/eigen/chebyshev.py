@@ -36,21 +36,22 @@ def chebyshev(
     max_iter: int = 30,
     on_step: Callable[[float], None] | None = None,
     deadline: Deadline = NEVER,
-    whole: bool = False,
+    extra: int = 0,
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space from a block X (m, b), b > k, to `tol`.
 
     X <- orth(p(S)X), p the Chebyshev polynomial that is small on [-1, c], c the lowest Ritz value
     of S among the b columns; Rayleigh-Ritz; until ‖L̄v − λv‖ <= tol. `max_iter` counts filters, of
-    up to 16 products each. In the precision of X, which is not changed; with `whole` the guard
-    columns are returned, too. Memory: 4 blocks.
+    up to 16 products each. In the precision of X, which is not changed. Where `extra` pairs more
+    are wanted, to √tol, all columns are returned. Memory: 4 blocks.
 
     Source: Zhou, Saad, Tiago & Chelikowsky 2006.
     """
     space, project = laplacian.space, laplacian.null.project
     X = orthonormal(space, project(X))
     ritz: tuple[float, float] | None = None
-    rule, watch = Lobpcg(k, tol, max_iter, deadline=deadline), Stagnation(k, _WINDOW, _FACTOR)
+    rule = Lobpcg(k, tol, max_iter, deadline=deadline, extra=extra)
+    watch = Stagnation(k + extra, _WINDOW, _FACTOR)
     step = 0
     while True:
         theta, X = best_pairs(laplacian, project(_filtered(laplacian, X, ritz)))
@@ -64,7 +65,7 @@ def chebyshev(
         ritz = float(theta[0]), float(theta[-1])
     convergence = Convergence("chebyshev", reason, step, residuals[:k], tol)
     beyond = float(theta[k]) if theta.size > k else None
-    end = theta.size if whole else k
+    end = theta.size if extra else k
     return EigenResult(theta[:end], space.columns(X, slice(0, end)), convergence, beyond)
 
 

@@ -241,7 +241,7 @@ class DiskWork(RowWork):
     ) -> EigenResult:
         k, tol, deadline = key.count, key.tol, self.recorder.deadline
         how: dict[str, Any] = {"tol": tol, "deadline": deadline, "on_step": towards(tol, advance)}
-        how["whole"] = key.extra > 0
+        how["extra"] = key.extra
         if grids is not None:
             how |= {"seed": key.seed, "max_iter": key.max_iter}
             return nested(grids.laplacian, grids, k, **how)

@@ -34,6 +34,7 @@ class Lobpcg:
     x are those that L̄ makes small, and the size of L̄ says nothing about them. It also ends when
     no residual that is too large has fallen by a tenth for 80 steps, and at the `deadline`.
     With `whole` the guard columns are returned, too: for an iteration that goes on from them.
+    Of these `extra` are wanted with residuals of √tol.
     `dtype` is the precision of the blocks, if not that of the start.
     """
 
@@ -46,6 +47,7 @@ class Lobpcg:
     deadline: Deadline = NEVER
     whole: bool = False
     dtype: Any = None
+    extra: int = 0
 
 
 def lobpcg(
@@ -79,7 +81,7 @@ def lobpcg(
     theta, X, AX, MX = _first_pairs(space, A, M, project(space.copy(X, dtype)), sign)
     P = AP = MP = space.zeros(0, dtype)
     known: tuple[Small, Small] | None = None
-    watch = Stagnation(min(wanted, b), _WINDOW, _FACTOR)
+    watch = Stagnation(min(wanted + method.extra, b), _WINDOW, _FACTOR)
     step = 0
     while True:
         R, squares = space.lessened(AX, MX, sign * theta)
@@ -173,10 +175,11 @@ def ending(
     first = residuals[: wanted.size]
     wanted[: first.size] = first
     if on_step is not None:
-        on_step(float(first.max(initial=0.0)))
-    if np.all(wanted <= method.tol):
+        on_step(float(first[: method.n_pairs].max(initial=0.0)))
+    enough = np.where(np.arange(wanted.size) < method.n_pairs, method.tol, method.tol**0.5)
+    if np.all(wanted <= enough):
         return TOLERANCE
-    if np.all(watch.update(wanted) | (wanted <= method.tol)):
+    if np.all(watch.update(wanted) | (wanted <= enough)):
         return STAGNATED
     if method.deadline.is_over:
         return TIME_LIMIT

@@ -7,6 +7,7 @@ within a few steps of the fine one, where a random start needs dozens.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -94,18 +95,21 @@ def nested(
     deadline: Deadline = NEVER,
     start: Block | None = None,
     whole: bool = False,
+    extra: int = 0,
 ) -> EigenResult:
     """The k smallest pairs of L̄ in the complement of its null space, to ‖L̄v − λv‖ <= tol.
 
-    Shapes: values (k,), vectors (m, k) orthonormal, in working order; with `whole` the guard
-    columns, too. Without a `start` (m, b), b >= k, it is that from coarse grids, which is there
-    even where the deadline is over.
+    Shapes: values (k,), vectors (m, k) orthonormal, in working order; with `whole`, or `extra` ones
+    wanted to √tol, the guard columns, too. Without a `start` (m, b), b >= k, it is that from coarse
+    grids, which is there even where the deadline is over.
     """
     b = min(k + n_guard_vectors(k), laplacian.space.size - laplacian.null.n_components)
+    how: dict[str, Any] = {"whole": whole or extra > 0, "extra": extra, "dtype": laplacian.dtype}
+    rule = Lobpcg(k, tol, max_iter, deadline=deadline, **how)
     return lobpcg(
         laplacian.apply,
         _from_coarse(laplacian, grids, b, seed) if start is None else start,
-        Lobpcg(k, tol, max_iter, deadline=deadline, whole=whole, dtype=laplacian.dtype),
+        rule,
         precondition=grids.cycle(),
         project=laplacian.null.project,
         on_step=on_step,

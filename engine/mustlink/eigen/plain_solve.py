@@ -107,7 +107,7 @@ def filtered(
         max_iter=key.max_iter,
         on_step=towards(tol, advance),
         deadline=deadline,
-        whole=key.extra > 0,
+        extra=key.extra,
     )
     return replace(result, vectors=result.vectors.astype(laplacian.dtype, copy=False))
 
@@ -124,22 +124,22 @@ def two_precisions(
     Then Rayleigh-Ritz in double, and more steps where the tolerance asks for them: values and
     residuals are those of the graph as it is. Not for spans that need not be sharp.
     """
-    k, tol, guards = key.count, key.tol, key.extra > 0
+    k, tol = key.count, key.tol
     how: dict[str, Any] = {
+        "extra": key.extra,
         "seed": key.seed,
         "on_step": towards(tol, advance),
         "deadline": deadline,
     }
     rough = laplacian.in_single
     if rough is laplacian or laplacian.size <= _FEW:
-        return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, whole=guards, **how)
+        return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, **how)
     whole, enough = tol < _BLUNT, max(tol, _SINGLE)
-    all_columns = whole or guards
-    first = nested(rough, grids, k, tol=enough, max_iter=key.max_iter, whole=all_columns, **how)
+    first = nested(rough, grids, k, tol=enough, max_iter=key.max_iter, whole=whole, **how)
     if not whole:
         return replace(first, vectors=first.vectors.astype(laplacian.dtype))
     start, taken = first.vectors, first.convergence.iterations
-    how |= {"max_iter": key.max_iter - taken, "start": start, "whole": guards}
+    how |= {"max_iter": key.max_iter - taken, "start": start}
     result = nested(laplacian, grids, k, tol=tol, **how)
     steps = taken + result.convergence.iterations
     return replace(result, convergence=replace(result.convergence, iterations=steps))

@@ -123,7 +123,7 @@ def smallest_pairs(
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space, in working order, and `extra` ones.
 
-    These are guard vectors as they come: at most `n_guard_vectors(k)`, of no stated residual.
+    These are guard vectors, at most `n_guard_vectors(k)`, with residuals of √tol.
     Fewer if the graph has not so many. A result of an earlier call is used again where a fresh
     one would be the same, see `SolutionKey`.
     """

@@ -74,8 +74,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     "-m",
     "method",
     type=click.Choice(list(METHODS)),
-    help=method_help(METHODS) + " Default: auto with labels or pairs, else ncut; csp for "
-    "pictures, with --ranks, and with options that auto has not.",
+    help=method_help(METHODS) + " Default: csp with side information, else ncut.",
 )
 @several(*INTO)
 @click.option(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from mustlink.context.method_cost import MOST_COUNTED
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats import results
 from mustlink_io.jobs.carried import note_lost, of_kept
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import METHODS, Method
@@ -51,18 +50,8 @@ class ClusterJob(Job):
     @classmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
         """The method where none is named, by whether anything is known."""
-        if own.get("soft_labels") or own.get("beliefs") or own.get("hierarchy"):
-            return {"method": "csp"}
-        known = own.get("labels") or own.get("constraints")
-        return {"method": cls._chosen(own, "csp") if known else "ncut"}
-
-    def settled(self, *, is_graph: bool) -> Self:
-        """With CSP for a picture where the method would be chosen: strokes are not drawn at random.
-
-        What is held out of strokes lies beside what is not, and says nothing about the rest.
-        """
-        of_picture = is_graph and results.about(self.data).pixels is not None
-        return replace(self, method="csp") if of_picture and self.method == "auto" else self
+        known = any(own.get(name) for name in ("labels", "constraints", "soft_labels"))
+        return {"method": "csp" if known else "ncut"}
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
