@@ -16,6 +16,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -193,20 +194,16 @@ def theirs(case: Case, known: data.Known) -> dict[str, Callable[[], Any]]:
     points = isinstance(case.data, np.ndarray)
     if known.labels is not None:
         table = peers.OF_LABELLED_POINTS if points else peers.LABELS_OF_NETWORKS
-        found = {name: _call(table[name], case.data, known.labels) for name in _there(table)}
+        found = {name: partial(table[name], case.data, known.labels) for name in _there(table)}
     return found
 
 
 def blind(case: Case) -> dict[str, Callable[[], Any]]:
     """Their methods that nothing can be said to."""
     if isinstance(case.data, np.ndarray):
-        return {name: _call(way, case.data, case.k) for name, way in peers.OF_POINTS.items()}
+        return {name: partial(way, case.data, case.k) for name, way in peers.OF_POINTS.items()}
     table = peers.OF_NETWORKS
-    return {name: _call(table[name], case.data, case.k, 0) for name in _there(table)}
-
-
-def _call(function: Any, *arguments: Any) -> Callable[[], Any]:
-    return lambda: function(*arguments)
+    return {name: partial(table[name], case.data, case.k, 0) for name in _there(table)}
 
 
 _LEFT_OUT: set[str] = set()

@@ -7,13 +7,12 @@ side information: means of `bench/defaults.py` on its choosing sets.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.advice.auto_input import AutoInput
@@ -52,18 +51,17 @@ from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
-from mustlink.estimators.graph_estimator import GraphEstimator, input_of
+from mustlink.estimators.graph_estimator import GraphEstimator, graph_of_points, input_of
 from mustlink.estimators.side_information import doubt_content
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import unwrapped
 from mustlink.graph.several import several
-from mustlink.neighbors.affinities import PRECOMPUTED, n_rows
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.selection.constrained_fit import USUAL
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
 _WHOLE_GRAPH = 20_000  # nodes of a graph, of which no sample can be taken
@@ -77,8 +75,9 @@ class Auto(ClusterMixin, GraphEstimator):
     """The method that predicts best what was held out, chosen among a few and fitted.
 
     * Nothing known: `NCut`.
-    * Labels of all classes: `GFHF`, alone and with a prior: clusters of `FastGE` or `CSP`, on
-      points a classifier on columns and smooth vectors; `LLGC` on networks. Answers are classes.
+    * Labels of all classes: `GFHF`, alone and with a prior: the mean of what clusters of `NCut`,
+      `FastGE` or `CSP` say, on points a classifier on columns and smooth vectors, on networks
+      `LLGC`, which is a candidate there itself. Answers are classes.
     * Pairs, labels of one class or of fewer than K: clusterers that take them.
 
     Every candidate is fitted without a part of what is known and predicts that part; beside it
@@ -233,13 +232,7 @@ class Auto(ClusterMixin, GraphEstimator):
         if graph is not None:
             if X is None or is_graph or self.affinity in PRECOMPUTED:
                 raise InputError("graph: X is a graph already; give points as X, or one graph only")
-            graph = Graph.from_affinity(graph) if sp.issparse(graph) else graph
-            if not isinstance(graph, Graph):
-                raise InputError(
-                    f"graph: {type(graph).__name__} given; give a Graph or sparse matrix"
-                )
-            if graph.n_rows != n_rows(X):
-                raise InputError(f"graph: {graph.n_rows} nodes, but X has {n_rows(X)} points")
+            graph = graph_of_points(graph, X)
         rows = X
         if X is None and isinstance(graphs, Sequence) and len(graphs):
             rows = unwrapped(graphs[0])
@@ -262,11 +255,11 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.graph is None and in_memory and self._wants_graph(data, ways):
             data = replace(data, graph=self._graph_of(data, recorder))
         level = data.level
-        tried = {way.name: Candidate(way.name, way.usual[level]) for way in ways}
+        tried = [Candidate(way.name, way.usual[level]) for way in ways]
         held = 0
         if len(ways) > 1 and in_memory:
-            held = self._judge(data, {way.name: way for way in ways}, tried, recorder)
-        self._fit_best(data, ways, list(tried.values()), held, recorder)
+            held = self._judge(data, tried, recorder)
+        self._fit_best(data, tried, held, recorder)
 
     def _ways(self, data: AutoInput) -> tuple[Way, ...]:
         if data.kind == NOTHING:
@@ -305,13 +298,7 @@ class Auto(ClusterMixin, GraphEstimator):
         cost = self.cost(data.n_classes)
         return self._work(X, recorder, self._used_seed, data.sample_weight, cost).graph
 
-    def _judge(
-        self,
-        data: AutoInput,
-        ways: Mapping[str, Way],
-        tried: Mapping[str, Candidate],
-        recorder: Recorder,
-    ) -> int:
+    def _judge(self, data: AutoInput, tried: Sequence[Candidate], recorder: Recorder) -> int:
         """Hold out a part of what is known of all rows, or of a sample; how much there was."""
         if data.n > (_WHOLE_GRAPH if data.points is None else _WHOLE):
             if data.points is None:
@@ -328,29 +315,22 @@ class Auto(ClusterMixin, GraphEstimator):
         def tried_on(one: Candidate, fold: Any) -> Trial:
             began = time.perf_counter()
             try:
-                right, failure = trials.right(ways[one.name], fold), ""
+                right, failure = trials.right(WAYS[one.name], fold), ""
             except MustlinkError as error:
                 right, failure = np.full(1, np.nan), str(error)
             return Trial(right, time.perf_counter() - began, failure)
 
         folds = data.folds(self._used_seed)
-        return compare(
-            list(tried.values()), folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline
-        )
+        return compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
 
     def _fit_best(
-        self,
-        data: AutoInput,
-        ways: Sequence[Way],
-        tried: Sequence[Candidate],
-        held: int,
-        recorder: Recorder,
+        self, data: AutoInput, tried: Sequence[Candidate], held: int, recorder: Recorder
     ) -> None:
         """Fit the best to all rows; where it cannot be fitted the next, with a note."""
-        by_name, failed = {way.name: way for way in ways}, None
+        failed = None
         for one in ranked(tried):
             try:
-                fitted = self._fitted(by_name[one.name], data, recorder)
+                fitted = self._fitted(WAYS[one.name], data, recorder)
             except InputError as error:
                 failed = error if failed is None else failed
                 one.note, one.score = str(error), -np.inf
@@ -378,10 +358,7 @@ class Auto(ClusterMixin, GraphEstimator):
             more["graphs"] = data.graphs
         if data.kind == LABELS:
             more["prior"], more["belief"] = data.prior, data.belief
-            if way.parts:
-                with recorder.stage("prior"):
-                    prior = Priors(self, data, graph, Recorder(Unheard(), recorder.deadline))
-                    more["prior"], more["belief"] = prior.of(way, data.labels)
+            more |= self._prior(way, data, graph, recorder)
             if graph is None:
                 return made.fit(data.X, data.labels_given, **more)
             if data.points is None:
@@ -393,6 +370,14 @@ class Auto(ClusterMixin, GraphEstimator):
         if graph is not None and data.points is not None:
             found._remember(data.X)
         return found
+
+    def _prior(self, way: Way, data: AutoInput, graph: Any, recorder: Recorder) -> dict[str, Any]:
+        """The prior by the parts of a way and its belief; empty where it has none."""
+        if not way.parts:
+            return {}
+        with recorder.stage("prior"):
+            priors = Priors(self, data, graph, Recorder(Unheard(), recorder.deadline))
+            return dict(zip(("prior", "belief"), priors.of(way, data.labels), strict=True))
 
     def _made(self, method: str, data: AutoInput) -> Any:
         """An estimator with the parameters of this one that it has, not fitted."""
@@ -421,11 +406,7 @@ class Auto(ClusterMixin, GraphEstimator):
             fitted.set_params(n_clusters=self.n_clusters)
         more: dict[str, Any] = {}
         if data.kind == LABELS:
-            if way.parts:
-                with recorder.stage("prior"):
-                    prior = Priors(self, data, data.graph, Recorder(Unheard(), recorder.deadline))
-                    more["prior"], more["belief"] = prior.of(way, data.labels)
-            more["y"] = data.labels_given
+            more = {**self._prior(way, data, data.graph, recorder), "y": data.labels_given}
         elif data.kind == PAIRS:
             more = {"y": data.y, "constraints": data.constraints}
         fitted.refit(observer=recorder, **more)

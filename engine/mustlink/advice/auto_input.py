@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.advice.candidates import (
-    LABELS,
-    NOTHING,
-    PAIRS,
-)
+from mustlink.advice.candidates import LABELS, NOTHING, PAIRS
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import (
-    sample_rows,
-)
+from mustlink.context.method_cost import sample_rows
 from mustlink.core.observe import Unheard
 from mustlink.estimators.side_information import side_information
 from mustlink.graph import Graph
@@ -31,9 +25,8 @@ from mustlink.propagation.prior import check_prior
 from mustlink.selection.held_out import Fold, can_hold_out
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
-_LABELS, _PAIRS = 600, 1500  # of a sample, at most
+_LABELS, MOST_PAIRS = 600, 1500  # of a sample, at most
 _HELD, _SPLITS = 0.25, 3  # share of the pairs held out, and how often
 _FEW = 3  # labels of a class in the mean from which folds say something
 _REPEATED = 150  # labels up to which folds are dealt again
@@ -145,7 +138,7 @@ class AutoInput:
             told = rng.choice(told, min(_LABELS, told.size), replace=False)
         else:
             pairs = self.known.merged[0]
-            some = rng.choice(len(pairs), min(_PAIRS, len(pairs)), replace=False)
+            some = rng.choice(len(pairs), min(MOST_PAIRS, len(pairs)), replace=False)
             told = np.unique(pairs[some])
         others = sample_rows(self.n, self.n_classes or 0)
         rows = np.union1d(told, rng.choice(self.n, min(others, self.n), replace=False))

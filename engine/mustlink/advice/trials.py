@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.advice.auto_input import AutoInput
-from mustlink.advice.candidates import (
-    COLUMNS,
-    NCUT,
-    PAIRS,
-    Way,
-    pairs_right,
-)
+from mustlink.advice.auto_input import MOST_PAIRS, AutoInput
+from mustlink.advice.candidates import COLUMNS, NCUT, PAIRS, Way, pairs_right
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.constraints import Constraints
 from mustlink.context.workspace import Workspace
@@ -30,7 +24,6 @@ from mustlink.selection.constrained_fit import USUAL
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_PAIRS = 1500  # held out, at most
 _TRIAL_TREES = 50
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
 _CHOSEN = {"power", "variant"}  # parameters that a refit would choose again
@@ -135,7 +128,7 @@ class Trials:
             found = self._fitted(way.method, fold.kept)
             agreement = pairs_right(found.labels_[fold.nodes], fold.both, fold.given)
             held = fold.both.n_constraints - fold.given.n_constraints
-            return np.full(max(min(held, _PAIRS), 1), agreement)
+            return np.full(max(min(held, MOST_PAIRS), 1), agreement)
         labels = self._data.labels
         if self._fold is None or self._fold[0] is not fold:
             known = labels.copy()

@@ -352,8 +352,7 @@ class NormalizedCuts:
         work, space, seed = self.work, self.work.space, self.seed
         found, start = self._rough(tau, k, start)
         with work.recorder.stage(STAGE):
-            usual = "ng" if self.variant == "ng" else "luxburg"
-            rows, _ = rows_of(work, found, k, usual, tau)
+            rows, _ = rows_of(work, found, k, self.variant, tau)
             if not within_range(space, rows):
                 return None, start
             clusters = clusters_of(space, rows, k, seed, restarts=RESTARTS, sample=SAMPLE)
@@ -392,21 +391,21 @@ class NormalizedCuts:
             raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
         how: dict[str, Any] = {"solver": self.solver, "tol": self.tol}
         how |= {"max_iter": self.max_iter, "seed": self.seed}
-        whole = found
-        if found is None or whole is None:
+        if found is not None:
+            whole = found
+        else:
             wanted = max(0, k - work.regularized(tau).null.n_components)
             more = self._beyond(tau)
             sharp = more if work.look.n_linked <= _FEW else 0
             whole = work.smallest_pairs(wanted + sharp, tau=tau, extra=more - sharp, **how)
             found = first_pairs(work.space, whole, wanted)
         ways = self._ways(tau, whole)
-        usual = variant if variant in ("ng", "shi-malik") else "luxburg"
-        embedding, values = rows_of(work, found, k, usual, tau)
+        embedding, values = rows_of(work, found, k, variant, tau)
 
         def cut(way: str) -> NormalizedCut:
             def clustered() -> Vector:
                 rows = heat_rows(work, whole, k) if way == "heat" and not tau else embedding
-                if way == "ng" != usual:
+                if way == "ng" != variant:
                     rows, _ = rows_of(work, found, k, way, tau)
                 with work.recorder.stage("clusters"):
                     if way != "shi-malik":

@@ -42,8 +42,8 @@ def chebyshev(
 
     X <- orth(p(S)X), p the Chebyshev polynomial that is small on [-1, c], c the lowest Ritz value
     of S among the b columns; Rayleigh-Ritz; until ‖L̄v − λv‖ <= tol. `max_iter` counts filters, of
-    up to 16 products each. In the precision of X, which is not changed. Where `extra` pairs more
-    are wanted, to √tol, all columns are returned. Memory: 4 blocks.
+    up to 16 products each. `extra` pairs more are found to √tol. In the precision of X, which is
+    not changed. Memory: 4 blocks.
 
     Source: Zhou, Saad, Tiago & Chelikowsky 2006.
     """
@@ -65,7 +65,7 @@ def chebyshev(
         ritz = float(theta[0]), float(theta[-1])
     convergence = Convergence("chebyshev", reason, step, residuals[:k], tol)
     beyond = float(theta[k]) if theta.size > k else None
-    end = theta.size if extra else k
+    end = k + extra
     return EigenResult(theta[:end], space.columns(X, slice(0, end)), convergence, beyond)
 
 

@@ -34,7 +34,7 @@ class Lobpcg:
     x are those that L̄ makes small, and the size of L̄ says nothing about them. It also ends when
     no residual that is too large has fallen by a tenth for 80 steps, and at the `deadline`.
     With `whole` the guard columns are returned, too: for an iteration that goes on from them.
-    Of these `extra` are wanted with residuals of √tol.
+    The first `extra` of them are returned in any case, and wanted with residuals of √tol.
     `dtype` is the precision of the blocks, if not that of the start.
     """
 
@@ -130,7 +130,7 @@ def lobpcg(
     order = ascending[:wanted]
     convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)
     beyond = float(sign * theta[ascending[wanted]]) if theta.size > wanted else None
-    order = ascending if method.whole else order
+    order = ascending if method.whole else ascending[: wanted + method.extra]
     return EigenResult(sign * theta[order], space.columns(X, order), convergence, beyond)
 
 

@@ -99,12 +99,12 @@ def nested(
 ) -> EigenResult:
     """The k smallest pairs of L̄ in the complement of its null space, to ‖L̄v − λv‖ <= tol.
 
-    Shapes: values (k,), vectors (m, k) orthonormal, in working order; with `whole`, or `extra` ones
-    wanted to √tol, the guard columns, too. Without a `start` (m, b), b >= k, it is that from coarse
+    Shapes: values (k,), vectors (m, k) orthonormal, in working order; with `extra` as many more, to
+    √tol, with `whole` all guard columns. Without a `start` (m, b), b >= k, it is that from coarse
     grids, which is there even where the deadline is over.
     """
     b = min(k + n_guard_vectors(k), laplacian.space.size - laplacian.null.n_components)
-    how: dict[str, Any] = {"whole": whole or extra > 0, "extra": extra, "dtype": laplacian.dtype}
+    how: dict[str, Any] = {"whole": whole, "extra": extra, "dtype": laplacian.dtype}
     rule = Lobpcg(k, tol, max_iter, deadline=deadline, **how)
     return lobpcg(
         laplacian.apply,

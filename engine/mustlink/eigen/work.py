@@ -205,10 +205,6 @@ class RowWork:
         key = PairsKey(False, solver, tol, max_iter, seed, None, k, extra=extra)
         with self.recorder.stage("eigenvectors") as advance:
             result: EigenResult = self._iterated(grids, key, tau, advance)
-        if result.values.size > k + extra:
-            some = slice(0, k + extra)
-            vectors = self.space.columns(result.vectors, some)
-            result = replace(result, values=result.values[some], vectors=vectors)
         tell_end(self.recorder, result.convergence)
         return result
 

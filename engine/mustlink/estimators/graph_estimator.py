@@ -365,14 +365,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             if is_graph or (is_rows(X) and not needs_points):
                 return (None if is_graph else X), built  # read when `predict` asks for them
             return as_points(X), built
-        if sp.issparse(graph):
-            graph = Graph.from_affinity(graph)
-        if not isinstance(graph, Graph):
-            raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+        graph = graph_of_points(graph, X)
         self._remember(X)
         points = as_points(X)
-        if points.shape[0] != graph.n_rows:
-            raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
         weights = as_sample_weight(sample_weight, graph.n_rows)
         self._allow(graph, cost, beside=points.nbytes + beside)
         graph = self._complete(graph, views, weights, seed, recorder)
@@ -594,3 +589,13 @@ class GraphTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     @property
     def _n_features_out(self: Any) -> int:
         return int(self.embedding_.shape[1])
+
+
+def graph_of_points(graph: Any, X: Any) -> Graph:
+    """A neighbour graph of points X (n, d) that was made before, checked; raises InputError."""
+    graph = Graph.from_affinity(graph) if sp.issparse(graph) else graph
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+    if graph.n_rows != n_rows(X):
+        raise InputError(f"graph: {graph.n_rows} nodes, but X has {n_rows(X)} points")
+    return graph

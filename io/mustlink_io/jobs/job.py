@@ -97,13 +97,6 @@ class Job(ABC):
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
         """The method where none is named, by what else is set."""
 
-    @classmethod
-    def _chosen(cls, own: Mapping[str, Any], else_: str) -> str:
-        """The method chosen by evidence; another where an option is set that it does not take."""
-        of_methods = {name for method in cls.methods.values() for name in method.options}
-        foreign = (of_methods & set(own)) - cls.methods["auto"].options
-        return else_ if foreign or "ranks" in own else "auto"
-
     @property
     def inputs(self) -> dict[str, str]:
         """Role of every file that is read."""

@@ -243,9 +243,7 @@ def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
     from mustlink.eigen.plain_solve import default_tolerance
 
     wanted = job.n_clusters
-    if job.method == "ncut":
-        wanted = job.estimator()._columns(wanted)
-    else:
+    if job.method != "ncut":
         subspace = job.params.get("subspace", _SMOOTH * wanted)
         wanted = (
             _SMOOTH * wanted if isinstance(subspace, str) else as_integer(subspace, "subspace", 1)

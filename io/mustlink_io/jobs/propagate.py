@@ -56,10 +56,14 @@ class PropagateJob(Job):
 
     @classmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
-        """The methods where none is named: for points, and for a graph."""
-        usual = "gfhf" if own.get("prior") else "poisson"
-        chosen = cls._chosen(own, usual)
-        return {"method": chosen, "on_graphs": "auto" if chosen == "auto" else ON_GRAPHS}
+        """The methods where none is named: for points, and for a graph.
+
+        Chosen by evidence, unless something is set that only other methods take.
+        """
+        of_methods = {name for method in cls.methods.values() for name in method.options}
+        if "ranks" not in own and not (of_methods & set(own)) - cls.methods["auto"].options:
+            return {"method": "auto", "on_graphs": "auto"}
+        return {"method": "gfhf" if own.get("prior") else "poisson", "on_graphs": ON_GRAPHS}
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
