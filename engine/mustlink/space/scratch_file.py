@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,16 @@ class ScratchFile:
     def __init__(self, folder: Any, size: int) -> None:
         where = folder if folder is not None else tempfile.gettempdir()
         try:
-            self._file: Any = tempfile.TemporaryFile(dir=where, buffering=0)  # noqa: SIM115
+            self._take(tempfile.TemporaryFile(dir=where, buffering=0))  # noqa: SIM115
         except OSError as error:
             raise InputError(
                 f"scratch: no temporary file in {where} ({error.strerror}); name another folder"
             ) from None
-        self._fd = self._file.fileno()
         self._reserve(size, where)
+
+    def _take(self, file: Any) -> None:
+        self._file, self._fd = file, file.fileno()
+        weakref.finalize(self, file.close)  # let go of: no warning of a file left open
 
     def _reserve(self, size: int, where: Any) -> None:
         try:
@@ -87,16 +91,14 @@ class NamedFile(ScratchFile):
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self._path = path
-        self._file = open(path, "rb" if size is None else "x+b", buffering=0)  # noqa: SIM115
-        self._fd = self._file.fileno()
+        self._take(open(path, "rb" if size is None else "x+b", buffering=0))  # noqa: SIM115
         if size is not None:
             self._reserve(size, path.parent)
 
     def settle(self) -> None:
         """Let other machines see what was written, as they do once it is closed; now it is read."""
         self._file.close()
-        self._file = open(self._path, "rb", buffering=0)  # noqa: SIM115
-        self._fd = self._file.fileno()
+        self._take(open(self._path, "rb", buffering=0))  # noqa: SIM115
 
 
 def read_into(fd: int, at: int, out: NDArray[Any]) -> bool:
