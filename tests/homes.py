@@ -145,7 +145,7 @@ PROPAGATED = {"SRCP": ml.SRCP, "E2CP": ml.E2CP}
 SPREADING = {
     "GFHF": ml.GFHF(),
     "GFHF, masses": ml.GFHF(class_mass=True),
-    "LLGC": ml.LLGC(refine=False),
+    "LLGC": ml.LLGC(),
     "Poisson": ml.Poisson(),
     "TikReg": ml.TikReg(),
 }

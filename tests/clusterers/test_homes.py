@@ -127,7 +127,6 @@ def test_propagators_decide_alike_in_memory_and_on_disk(nothing_fits, name, meth
         (ml.SRCP, {"new_edges": "all"}, {}, "new_edges: 'all'"),
         (ml.SRCP, {"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
         (ml.GWEM, {}, {}, "GWEM"),
-        (ml.LLGC, {"refine": True}, {}, "refine"),
         (ml.GFHF, {"solver": "dense"}, {}, "solver"),
         (ml.GFHF, {"memory": "200MB"}, {}, "needs"),
         *(

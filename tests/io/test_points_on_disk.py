@@ -138,7 +138,7 @@ def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
     assert adjusted_rand_score(truth, found.labels_) > 0.99
     with pytest.raises(ml.errors.InputError, match="stays on disk"):
         found._new_points(X[:3])
-    other = {"refine": True} if method is ml.GFHF else {"isolated": "assign"}
+    other = {"solver": "dense"} if method is ml.GFHF else {"isolated": "assign"}
     with pytest.raises(ml.errors.InputError, match="does not run on disk"):
         method(memory="2GB", **other).fit(X, y)
 

@@ -71,9 +71,7 @@ def test_the_plan_says_so(data, little, mustlink):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "more", ["-m llgc --refine", "-m gwem", "-m gfhf --solver dense", "-m cluster-kernel"]
-)
+@pytest.mark.parametrize("more", ["-m gwem", "-m gfhf --solver dense", "-m cluster-kernel"])
 def test_what_does_not_run_on_disk_is_refused(data, little, mustlink, more):
     line = f"propagate graph.h5 --labels few.npy --memory 1GB {more} -o no.h5"
     code, _, err = mustlink(line)

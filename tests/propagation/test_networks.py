@@ -103,8 +103,10 @@ def test_refined_answers_are_those_of_the_block_model():
     reached = laplacian.reached_from(known[laplacian.nodes] >= 0)
     start = np.where(known >= 0, known, first.labels_)[reached.nodes]
     held = known[reached.nodes] >= 0
-    model = refine(BlockModel.of(reached, start, 4), held, second._seed())
-    P = np.where(held[:, None], np.eye(4)[start], model.distributions())
+    unit = W.data.mean()
+    model = refine(BlockModel(reached, start, 4, unit), held, reached.nodes, second._seed())
+    possible = np.ones((reached.null.n_components, 4), dtype=bool)
+    P = np.where(held[:, None], np.eye(4)[start], model.distributions(possible))
     np.testing.assert_allclose(second.label_distributions_[reached.nodes], P, atol=1e-12)
     right = [np.mean((one.labels_ == y)[known < 0]) for one in (first, second)]
     assert right[1] > right[0]

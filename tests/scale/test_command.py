@@ -99,7 +99,10 @@ def test_constraints_on_ranks(data, method):
         ("cluster points.h5 -k 3 -m ncut --variant shi-malik", "shi-malik: does not run on ranks"),
         ("cluster nothing.h5 -k 3 -m ncut", "nothing.h5"),
         ("propagate points.h5 --labels ok.npy -m gwem", "-m gwem: does not run on ranks"),
-        ("propagate points.h5 --labels ok.npy -m llgc --refine", "refine: does not run on ranks"),
+        (
+            "propagate points.h5 --labels ok.npy -m llgc --solver dense",
+            "solver dense: does not run on ranks",
+        ),
         ("propagate points.h5 --labels ok.npy --memory 1GB", "--memory: does not run on ranks"),
         ("propagate points.h5 --labels ok.npy --metric cosine", "--metric cosine: does not run"),
         ("propagate points.h5 --labels ok.npy --workers 2", "leave out --workers"),

@@ -36,7 +36,6 @@ SEE = {
     "persistence/model.py": "writes the graph into a file",
     "propagation/cluster_kernel.py": "makes the graph of the nodes that count",
     "propagation/propagator.py": "none: a number of edges",
-    "discretize/block_model.py": "moves nodes one by one, by the blocks of their neighbours",
     "discretize/merge_tree.py": "sums edges between small clusters, after the fit",
     "discretize/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",

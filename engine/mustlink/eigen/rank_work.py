@@ -163,19 +163,19 @@ class RankWork(RowWork):
         return sizes[:, 0]
 
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
-        """The same on any number of ranks, bit by bit."""
+        """The same on any number of ranks, bit by bit; -1 is no cluster."""
         matrix, space, root = self.laplacian.matrix, self.space, self.laplacian.root_degree
-        there = matrix.halo.beside(clusters)
-        ends = np.arange(there.size), there
-        scale = matrix.halo.beside(root)
-        ones = np.ones(there.size)
+        there, own = matrix.halo.beside(clusters), np.maximum(clusters, 0)
+        ends = np.arange(there.size), np.maximum(there, 0)
+        counted, inside = there >= 0, (clusters >= 0) * 1.0
+        scale, ones = np.where(counted, matrix.halo.beside(root), 0.0), counted * 1.0
         shape = there.size, k
         S, pattern = matrix.local, matrix.local.copy()
         pattern.data = np.ones_like(pattern.data)
-        towards = root[:, None] * np.asarray((S @ sp.csr_matrix((scale, ends), shape)).todense())
+        towards = np.asarray((S @ sp.csr_matrix((scale, ends), shape)).todense())
         edges = np.asarray((pattern @ sp.csr_matrix((ones, ends), shape)).todense())
-        groups = (GroupSums(X, clusters, k) for X in (towards, edges, np.ones((root.size, 1))))
-        weights, counts, sizes = space.sums(*groups)
+        sums = (root * inside)[:, None] * towards, inside[:, None] * edges, inside[:, None]
+        weights, counts, sizes = space.sums(*(GroupSums(X, own, k) for X in sums))
         return weights, counts, sizes[:, 0]
 
     def _pairs(self, k: int, tau: float, **how: Any) -> EigenResult:

@@ -202,25 +202,36 @@ def answers(P: Array) -> Array:
     return by_rows(lambda P: np.where(P.any(axis=1), P.argmax(axis=1), -1), P)
 
 
-def refined(problem: PropagationProblem, P: Floats) -> Floats:
-    """Distributions (m, K) of the classes that the block model finds from those of P; in memory.
+def refined(problem: PropagationProblem, P: Block) -> Block:
+    """Distributions (m, K) of the classes that the block model finds from those of P.
 
     They are the block model's probabilities of a node by the classes of its neighbours. Nodes
     without a class stay without; labelled ones have their label.
     """
-    blocks, held = answers(P), problem.labelled
-    blocks[held] = problem.codes[held]
-    laplacian: Any = problem.laplacian
-    possible = None
-    if laplacian.null.n_components > 1:
-        possible = problem.possible[laplacian.null.component]
-    start = BlockModel.of(laplacian, blocks, problem.n_classes)
+    space, work = problem.space, problem.work
+
+    def first(P: Floats, code: Ints) -> Ints:
+        return np.where(code >= 0, code, np.where(P.any(axis=1), P.argmax(axis=1), -1))
+
+    blocks = space.rowwise(first, P, problem.codes)
     with problem.recorder.stage("block model"):
-        how: Any = {"possible": possible, "recorder": problem.recorder}
-        Q = refine(start, held, problem.seed, **how).distributions(possible)
-    Q[held] = problem.Y[held]
-    Q[blocks < 0] = 0.0
-    return Q
+        inside = space.rowwise(lambda inside: np.where(inside, 0, -1), problem.inside)
+        weight, edges, _ = work.cluster_sums(inside, 1)
+        unit = float(weight.sum() / max(edges.sum(), 1.0)) or 1.0
+        start = BlockModel(problem.laplacian, blocks, problem.n_classes, unit)
+        numbers = work.to_working_order(np.arange(work.n_nodes))
+        how: Any = {"possible": problem.possible, "recorder": problem.recorder}
+        Q = refine(start, problem.labelled, numbers, problem.seed, **how)
+        Q = Q.distributions(problem.possible)
+
+    def last(Q: Floats, code: Ints, own: Ints) -> Floats:
+        found = np.where(own[:, None] >= 0, Q, 0.0)
+        known = np.flatnonzero(code >= 0)
+        found[known] = 0.0
+        found[known, code[known]] = 1.0
+        return found
+
+    return space.rowwise(last, Q, problem.codes, blocks)
 
 
 # --- attributes, warnings, report

@@ -142,11 +142,6 @@ def spread(
     `work` is a `Work`, in memory the part of a graph that is reached.
     """
     in_memory, recorder, classes = isinstance(work, ReachedPart), work.recorder, known.classes
-    if is_auto(estimator.refine) and not in_memory:
-        if network:
-            recorder.note("refine: False, as only one process with all edges can do it")
-        estimator = copy(estimator)
-        estimator.refine = False
     until = recorder.deadline
     solver = estimator.solver if in_memory else "cg"
     solving = Solving(solver, estimator.tol, int(estimator.max_iter), until, together)

@@ -311,7 +311,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return True
 
     def _in_memory_only(self) -> dict[str, bool]:
-        return {"refine": self.refine is True, "solver": self.solver == "dense"}
+        return {"solver": self.solver == "dense"}
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
