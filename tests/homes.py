@@ -159,6 +159,6 @@ SPREAD_ON_RANKS = [
     if name != "ill_scaled" and (i + j) % 2
 ]
 ALONE = {"solver", "graph", "ranks", "why", "unit"}  # of the way there, and figures
-ALONE |= {"largest_F", "parts", "propagation", "reach", "residual", "terms"}
+ALONE |= {"largest_F", "parts", "propagation", "terms"}
 NUMBERS = ("not tried on ", "regularization: ", "memory: ", "subspace of", "the gap after")
 NUMBERS += ("eigenvectors: found", "lobpcg: ", "chebyshev: ", "full problem", "only ")

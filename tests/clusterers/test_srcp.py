@@ -154,7 +154,7 @@ def test_what_new_edges_are():
     assert told["strengthened"] + told["weakened"] + told["untouched"] == W.nnz // 2
     assert told["F"]["0"] == pytest.approx(upper.min())
     assert told["F"]["1"] == pytest.approx(upper.max())
-    assert est.report_.choices["residual"] < 1e-12
+    assert est.report_.extra["propagation_quality"]["residual"] < 1e-12
 
 
 @pytest.mark.thorough(but=1)
@@ -595,7 +595,7 @@ def test_the_report(method, solver):
     told = json.loads(json.dumps(est.report_.to_dict()))
     assert told["method"] == method.__name__
     assert {"strengthened", "weakened", "added", "untouched", "F"} <= told["adjustment"].keys()
-    assert 0 <= told["choices"]["residual"] < 1e-2
+    assert 0 <= told["propagation_quality"]["residual"] < 1e-2
     assert told["choices"]["mu" if method is SRCP else "alpha"] > 0
     F = field_of(est, W, known)
     Y = oracles.known_pairs(known, W.toarray())

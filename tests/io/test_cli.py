@@ -303,7 +303,9 @@ def test_pairs_are_spread(mustlink, tmp_path, method):
     assert code == 0, err
     found = json.loads(told)
     assert found["adjustment"]["strengthened"] > 0
-    assert found["choices"]["residual"] < 1e-10  # a graph of this size is solved by LAPACK
+    assert (
+        found["propagation_quality"]["residual"] < 1e-10
+    )  # a graph of this size is solved by LAPACK
     assert found["parameters"]["memory"] == 4 * 10**9
 
 

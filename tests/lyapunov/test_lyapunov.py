@@ -319,7 +319,7 @@ def test_krylov_is_scipy(shape, mu):
     new = found.new
     np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-7 * np.linalg.norm(Y))
     assert found.convergence.residuals.max() <= 1e-7
-    assert found.about["residual"] <= 1e-7
+    assert found.quality["residual"] <= 1e-7
 
 
 @pytest.mark.thorough(but=1)
@@ -388,7 +388,7 @@ def test_large_mu_leaves_the_pairs_alone(solver):
     found = solve_pairs(problem, Recorder(None), solver=solver, tol=1e-5)
     on_edges = Y[problem.laplacian.S.nonzero()]
     # F* − Y = −(L̄F* + F*L̄)/2μ with ‖L̄‖ <= 2 and ‖F*‖ <= ‖Y‖, and ‖F − F*‖ <= ‖R‖/2μ.
-    allowed = 2e-6 * np.linalg.norm(Y, 2) + found.about["residual"] * np.linalg.norm(Y)
+    allowed = 2e-6 * np.linalg.norm(Y, 2) + found.quality["residual"] * np.linalg.norm(Y)
     assert allowed < 1e-5
     np.testing.assert_allclose(found.beliefs, on_edges, rtol=0, atol=allowed)
     assert found.agreement == 1.0
@@ -931,7 +931,7 @@ def test_all_solvers_say_the_same(shape):
     sign = F[given.rows, given.indices] * beliefs > 0
     for one in found.values():
         # ‖F − F*‖ <= ‖R‖/2μ for both.
-        left = one.about["residual"] + dense.about["residual"]
+        left = one.quality["residual"] + dense.quality["residual"]
         assert left <= 1e-7
         apart = left * np.linalg.norm(Y)
         np.testing.assert_allclose(one.beliefs, dense.beliefs, rtol=0, atol=apart)

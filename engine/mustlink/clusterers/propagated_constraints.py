@@ -239,6 +239,7 @@ class PropagatedConstraints(InformedClusterer):
             adjustment=F.counts,
             pairs_with_the_sign_of_F=F.agreement,
             propagation=F.summary,
+            propagation_quality=F.quality,
             candidates=tried,
             **network,
         )

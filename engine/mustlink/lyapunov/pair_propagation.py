@@ -66,7 +66,9 @@ class PropagatedPairs:
     On disk and on ranks F on edges is with the rows, and `beliefs` is None. `largest` is the
     largest |F_ij| of all that were computed, `agreement` the share of the constraints whose F has
     their sign; |F| up to `floor` is taken for zero; `counts` are edges strengthened, weakened,
-    added and untouched; `summary` is a line for the report.
+    added and untouched; `summary` is a line for the report, `about` how the constraints were
+    divided. `quality`: the relative `residual`, and the mean number of nodes that a source reaches
+    as `reach`, where all of F was in memory at a time.
     """
 
     beliefs: Floats | None
@@ -78,6 +80,7 @@ class PropagatedPairs:
     counts: dict[str, Any]
     summary: str
     about: dict[str, Any]
+    quality: dict[str, float]
 
 
 def choose(problem: Problem, solver: str, *, everywhere: bool = False, at_home: bool = True) -> str:
@@ -216,6 +219,7 @@ class PropagationSpec:
         floor: float,
         done: Convergence,
         summary: str,
+        quality: dict[str, float] | None = None,
         **about: Any,
     ) -> PropagatedPairs:
         """The result from F of the constrained pairs and on new edges; the rows have the others."""
@@ -226,7 +230,7 @@ class PropagationSpec:
         counts, largest = self.rows.counts(floor, new.count), float(max(ends))
         beliefs = self.rows.beliefs if self.rows.in_memory else None
         return PropagatedPairs(
-            beliefs, new, done, largest, agreement, floor, counts, summary, about
+            beliefs, new, done, largest, agreement, floor, counts, summary, about, quality or {}
         )
 
 
@@ -244,7 +248,7 @@ def _by_lapack(spec: PropagationSpec) -> PropagatedPairs:
     new = strongest(field, problem.laplacian.pattern, spec.new_edges, floor)
     done = Convergence("dense", "direct", 1, np.array([left]), spec.tol)
     summary = f"dense: all of F, relative residual {left:.1e}"
-    return spec.answer(F, new, floor, done, summary, residual=left)
+    return spec.answer(F, new, floor, done, summary, {"residual": left})
 
 
 def _by_diffusion(spec: PropagationSpec) -> PropagatedPairs:
@@ -256,7 +260,7 @@ def _by_diffusion(spec: PropagationSpec) -> PropagatedPairs:
     steps = diffusion.filter.degree
     done = Convergence("diffusion", "tolerance", steps, accuracy, spec.tol)
     summary = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
-    return spec.answer(F, new, spec.floor, done, summary, **spreading.about)
+    return spec.answer(F, new, spec.floor, done, summary, spreading.quality, **spreading.about)
 
 
 def _by_krylov(spec: PropagationSpec) -> PropagatedPairs:
@@ -298,7 +302,8 @@ def _by_krylov(spec: PropagationSpec) -> PropagatedPairs:
         new = best_of_pairs(near, spec.new_edges, floor)
     left = float(done.residuals.max())
     summary = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
-    return spec.answer(on_known, new, floor, done, summary, residual=left, batches=len(batches))
+    quality = {"residual": left}
+    return spec.answer(on_known, new, floor, done, summary, quality, batches=len(batches))
 
 
 def _where_near(spec: PropagationSpec) -> NewEdges:
@@ -332,6 +337,7 @@ class Spreading:
     on_edges: bool = True  # whether F on edges is wanted
     done: int = 0
     about: dict[str, Any] = field(default_factory=dict)
+    quality: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows, self.size = self.spec.rows, self.spec.problem.size
@@ -455,9 +461,9 @@ class Spreading:
         )
         in_memory, in_parts = self.rows.in_memory, self.of_all > 1
         if in_memory and self.on_edges and not in_parts:
-            self.about["reach"] = field.source_support
             probes = _PROBES[Y.count > _MANY]
-            self.about["residual"] = residual(problem, field, probes=probes)
+            left = residual(problem, field, probes=probes)
+            self.quality = {"residual": left, "reach": field.source_support}
         field, pattern = self.rows.of_copies(field), laplacian.pattern
         near = upper(field.candidates(pattern, self.spec.new_edges))
         self.candidates.append(self._keys(region.nodes[near[0]], region.nodes[near[1]]))
