@@ -50,12 +50,18 @@ RUNS_NOW = "runs now"
 # same form (JSON) can be given by --explained.
 _START = "starts are keyed by node number; this basis is only converged to the tolerance asked for"
 _NUMBERS = "the same partition, clusters numbered otherwise: " + _START
+_SPAN = "the span of smooth vectors is converged to 1e-2 by each home's solver: border nodes differ"
 EXPLAINED: dict[str, str] = {
     "CSP digits refit=pairs": _START,
     "CSP parts tol=1e-07": _START,
     "SSSC digits labels": "eq. 11's weights are not tried beside equal ones: ARI .840 for .844",
     "SSKK digits pairs": _NUMBERS,
     "SSKK blocks labels": _NUMBERS,
+    # homes of one version
+    "memory points": "few points are compared all with all; beyond memory their cells are searched",
+    "memory halves": "only memory tries more than n/6 smooth vectors, or than 4K; a note says so",
+    "memory csp blocks pairs": _SPAN,
+    "memory nearest": _SPAN,
 }
 
 
