@@ -13,14 +13,14 @@ from mustlink.context.stage_cache import StageCache
 from mustlink.core.check import as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
-from mustlink.graph.weights import (
+from mustlink.graph.given_neighbors import (
     graph_of_connectivity,
     graph_of_distances,
     is_connectivity,
-    rbf_graph,
 )
-from mustlink.neighbors.knn import WEIGHTS, knn_graph
+from mustlink.graph.graph import Graph
+from mustlink.graph.weights import WEIGHTS, rbf_graph
+from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
 
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names

@@ -27,6 +27,7 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.structure import component_labels, fold
 from mustlink.graph.weights import (
+    WEIGHTS,
     edge_weights,
     lean_affinity,
     local_scales,
@@ -50,8 +51,6 @@ from mustlink.neighbors.search import (
     warn_of_copies,
     warn_of_recall,
 )
-
-WEIGHTS = ("local", "gaussian", "connectivity")
 
 
 def knn_graph(

@@ -219,6 +219,21 @@ def undirected(
     return found, (note,), ()
 
 
+def _of_distances(matrix: sp.csr_matrix, place: Place) -> FileContent:
+    """The graph of scanpy's distances to neighbours, weighted as one of points; InputError."""
+    from mustlink.graph.given_neighbors import graph_of_distances
+
+    try:
+        graph = graph_of_distances(matrix, "local")
+    except InputError as error:
+        raise InputError(f"{place}: {str(error).removeprefix('affinity: ')}") from None
+    note = (
+        f"{place}: distances to neighbours are weighted as those of points, by local scaling; "
+        f"{anndata.NEAR} has the weights of scanpy"
+    )
+    return FileContent(graph.affinity, note=note, is_graph=True)
+
+
 def arcs(found: edges.NamedGraph) -> FileContent:
     """Edges as a file lists them, each in its direction."""
     return FileContent(*found, is_graph=True, arcs=True)
@@ -375,8 +390,9 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
         if matrices.is_sparse_group(store.find(file, name)):
-            anndata.refuse_distances(file, name)
             found = FileContent(matrices.read_sparse(file, name))
+            if anndata.is_distances(name) and want in (None, "graph"):
+                found = _of_distances(found.value, named)
             data = _decide(found, want, named, advance, spec)
             if data.kind == "graph" and data.sides is None:
                 weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
@@ -389,7 +405,7 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
 
             data = _decide(found, want, named, advance, spec, reopen)
         names = _names(file, place, name, data.n_rows) if data.sides is None else None
-        notes = () if note is None else (note,)
+        notes = tuple(one for one in (note, found.note) if one is not None)
         of_picture = name.strip("/") == "graph" and data.kind == "graph"
         image = store.image(file, int(data.value.shape[0])) if of_picture else None
         return replace(data, names=names, notes=(*notes, *data.notes), image=image)

@@ -22,7 +22,7 @@ from mustlink.graph.structure import has_even_degrees
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import matrices, networks
+from mustlink_io.formats import anndata, matrices, networks
 from mustlink_io.formats.points import Apart
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
@@ -199,6 +199,7 @@ def is_by_rows(job: Any) -> bool:
     with store.open_h5(place.path) as file:
         name, _ = formats.default_part(file, place, "graph")
         is_sparse = matrices.is_sparse_group(store.find(file, name))
+        is_sparse = is_sparse and not anndata.is_distances(name)
         return is_sparse and matrices.is_by_rows(file, name)
 
 
