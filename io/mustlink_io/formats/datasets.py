@@ -283,6 +283,7 @@ def load(
     steps: Preparation = _NOTHING,
     apart: tuple[Apart, ...] = (),
     gaps: bool = False,
+    sparse: bool = False,
 ) -> InputData:
     """Load points or a graph; the file's contents decide unless `want` does.
 
@@ -291,11 +292,12 @@ def load(
     its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
     `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
     where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
-    left as NaN if allowed. Raises InputError.
+    left as NaN if allowed; rows of `sparse` matrices are points in CSR if allowed, else an array.
+    Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
-    spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps)
+    spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps, sparse)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, spec)
     if place.part and place.suffix != ".npz":
@@ -366,6 +368,11 @@ def _decide(
             f"{place}: a sparse matrix of {n:,} x {d:,} is read as {n:,} points with a graph of "
             "their neighbours; where its entries join rows with columns: mustlink cluster --as "
             "bipartite (--as points: they are points)",
+        )
+    if sparse and spec.sparse and spec.steps.is_nothing:
+        rows = sp.csr_matrix(value, dtype=np.float32)
+        return InputData(
+            *("points", rows, place, found.names), doubts=doubts, columns=found.columns
         )
     if sparse:
         value = matrices.DenseRows(value)
