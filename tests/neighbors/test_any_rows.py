@@ -285,7 +285,7 @@ def test_memory_that_is_too_little_is_refused():
 @pytest.mark.thorough
 def test_nn_descent_of_another_distance(monkeypatch):
     """Recall is measured, one seed gives one graph, and time may be short."""
-    monkeypatch.setattr("mustlink.context.neighbor_cost._ENOUGH", 0.0)
+    monkeypatch.setattr("mustlink.context.neighbor_cost.ENOUGH", 0.0)
     X = np.random.default_rng(0).random((2000, 8)).astype(np.float32)
     first, second = (
         ml.knn_graph(X, K, metric="manhattan", random_state=3, n_jobs=n_jobs) for n_jobs in (1, 2)

@@ -478,6 +478,7 @@ class FitInput:
     in_file: bool = True
     beside: int = 0
     searched: int = 0
+    search_seconds: float = 0.0
 
     @property
     def points(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mustlink.context.rates import compares_all
+from mustlink.context.rates import ENOUGH, compares_all
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
@@ -35,9 +35,7 @@ _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put togethe
 _DEALT = 96 << 20  # while entries are dealt out
 _BRIDGED = 24  # bytes of a node while components are joined by bridges
 _OTHER = 16 << 20
-MET = 30_000.0  # products of an entry for a sparse row, beyond which common columns are left out
 _ROWS_BEHIND = 2 * 20  # bytes of a row that two threads hold
-_ENOUGH = 30.0  # seconds of comparing all pairs beside which NN-descent does not pay
 _COMPILER = 300 << 20  # bytes while NN-descent is compiled
 _TASKS, _LEAST_TASK, _MOST_TASK = 16, 1 << 12, 1 << 18  # at least so many, of so many points
 
@@ -217,7 +215,7 @@ def compared_bytes(n: int, d: int, k: int) -> int:
 
 def all_by_another(n: int, d: int, seconds: float | None = None) -> bool:
     """Whether all pairs are compared by another distance, which takes so long for a pair."""
-    return float(n) ** 2 * (1e-9 * (10 + d) if seconds is None else seconds) <= _ENOUGH
+    return float(n) ** 2 * (1e-9 * (10 + d) if seconds is None else seconds) <= ENOUGH
 
 
 def descent_bytes(n: int, d: int, k: int) -> int:

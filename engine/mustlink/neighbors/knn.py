@@ -86,9 +86,22 @@ def knn_graph(
     W = (A + Aᵀ)/2 with A_ij = w(d_ij) for the `n_neighbors` nearest j of i, n - 1 when n is
     smaller. `weights`: "local" exp(-d²/(s_i s_j)), s_i the distance to the 7th neighbour
     (Zelnik-Manor & Perona 2004); "gaussian" exp(-d²/(2σ²)), σ the mean neighbour distance
-    unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. metric "cosine":
-    rows are scaled to length 1 and d is the chord, d² = 2(1 - cos). Points whose values are beyond
+    unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. Points whose values are beyond
     10¹⁸ or below 10⁻¹⁸ are multiplied by a power of two, with a note.
+
+    `metric`: "auto" is "euclidean", for sparse rows "cosine". "cosine" and "correlation" are chords
+    of rows of length 1, d² = 2(1 - cos), for "correlation" less their mean, as is "dot" of rows
+    that have length 1 already; "hellinger" d² = 1 - Σ√(p q) of shares; "haversine" km between rows
+    of latitude and longitude in degrees. All are searched as Euclidean distances are. "manhattan",
+    "chebyshev", "minkowski:P", "canberra", "braycurtis", "hamming", other names of pynndescent, and
+    functions of two rows, compiled by numba or not, are compared for all pairs while that takes
+    half a minute (some 30,000 rows), else by its NN-descent on one thread, which is compiled first,
+    20 s. A function that numba does not compile takes 10,000 rows.
+
+    Sparse rows (any scipy format) stay sparse: "cosine", "euclidean", "hellinger", "jaccard"
+    (also of dense rows) and "dot". All rows that share a column are compared, exact; where columns
+    are so common that a row meets more than 30,000 entries, only rows that share a rarer one, and
+    the recall is measured. Rows that share no column are no neighbours, but for "euclidean".
 
     Up to about 19,000 points of 32 coordinates all pairs are compared; of at most 5 coordinates up
     to 6,000, and more by a k-d tree, exact as well. Else points of cells that are near each other

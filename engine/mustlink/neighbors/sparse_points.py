@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.neighbor_cost import MET, sparse_bytes
+from mustlink.context.neighbor_cost import sparse_bytes
+from mustlink.context.rates import MET
 from mustlink.core.check import as_csr
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError

@@ -21,7 +21,16 @@ from mustlink_io.formats import anndata, edges, matrices, networks, points, tabl
 from mustlink_io.formats.points import Advance, Apart, PointsSpec, Reopen, silent
 from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5 import size_checks, store
-from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
+from mustlink_io.hdf5.file_names import (
+    EDGES,
+    HDF5,
+    METIS,
+    PICTURES,
+    SUFFIXES,
+    SVMLIGHT,
+    Place,
+    parse,
+)
 from mustlink_io.hdf5.store import FileNames
 
 Kind = Literal["points", "graph"]
@@ -39,6 +48,7 @@ class FileContent:
     names: NodeNames | None = None
     note: str | None = None
     is_graph: bool = False
+    is_points: bool = False
     arcs: bool = False
     doubts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -321,6 +331,9 @@ def _read(place: Place, spec: PointsSpec, *, directed: bool) -> FileContent:
         return FileContent(matrices.pick(place))
     if place.suffix == ".mtx":
         return FileContent(matrices.read_mtx(path))
+    if place.suffix in SVMLIGHT:
+        rows, note = matrices.read_svmlight(path)
+        return FileContent(rows, None, note, is_points=True)
     if place.suffix in METIS:
         matrix, note = networks.read_metis(path)
         return FileContent(matrix, None, note, is_graph=True)
@@ -357,12 +370,12 @@ def _decide(
     square = value.ndim == 2 and value.shape[0] == value.shape[1]
     if want == "points" and is_graph:
         raise InputError(f"{place}: is a graph, where points are wanted")
-    if want not in (None, "points") or (want is None and sparse and square):
+    if want not in (None, "points") or (want is None and sparse and square and not found.is_points):
         if not spec.steps.is_nothing:
             raise InputError(f"{place}: is a graph, which has no columns to prepare")
         return graph_of(found, want, place)
     doubts: tuple[str, ...] = ()
-    if sparse and want is None and place.suffix != anndata.ENDING:
+    if sparse and want is None and not found.is_points and place.suffix != anndata.ENDING:
         n, d = value.shape
         doubts = (
             f"{place}: a sparse matrix of {n:,} x {d:,} is read as {n:,} points with a graph of "

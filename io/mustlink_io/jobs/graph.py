@@ -155,7 +155,8 @@ def _declared(job: GraphJob) -> Allowed:
     if not tells_shape(job.data):
         return Allowed()
     shape = shape_of(job.data, replace(job.steps, one_hot=(), drop_missing=False, drop=()))
-    return _allowed(job, shape.n, shape.d) if shape.d else Allowed()
+    sparse = shape.entries > 0 and keeps_sparse(job.params)  # of which the engine decides
+    return _allowed(job, shape.n, shape.d) if shape.d and not sparse else Allowed()
 
 
 def _allowed_for(job: GraphJob, points: Any) -> tuple[Allowed, bool]:
