@@ -104,7 +104,7 @@ def test_labels_spread(folder, method, capsys, tmp_path):
 
 @pytest.mark.parametrize("name", ["words.npz", "words.h5"])
 def test_plans_and_memory(folder, name, capsys, tmp_path):
-    code, plan, err = run(capsys, "plan", "cluster", folder / name, "-k", 2, "--json")
+    code, plan, err = run(capsys, "plan", folder / name, "-k", 2, "--json")
     assert code == 0, err
     assert plan["seconds"] > 0
     words = "cluster", folder / name, "-k", 2, "--memory", "10MB", "-o", tmp_path / "out.h5"

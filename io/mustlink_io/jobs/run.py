@@ -269,6 +269,8 @@ def _estimator(job: Job, allowed: Allowed | None, data: formats.InputData, side:
     limits: dict[str, Any] = {"n_jobs": job.threads, "time_limit": job.time_limit}
     limits["memory"] = AUTO if allowed is None or allowed.source else allowed.limit
     if data.kind != "graph":
+        if sp.issparse(data.value):  # also where it is square: what it is has been decided
+            limits["affinity"] = "knn"
         return job.estimator(side, **limits).allow(allowed)
     for name in sorted(GRAPH_OPTIONS & set(job.params)):
         value = job.params[name]
