@@ -257,7 +257,8 @@ def _changed_rows(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
 
 def _without_direction(X: NDArray[np.floating], metric: str, start: int) -> NDArray[np.bool_]:
     """Rows (m,) of which a metric knows nothing; InputError for what it does not take."""
-    bad, what = np.zeros(len(X), dtype=bool), ""
+    bad: Any = np.zeros(len(X), dtype=bool)
+    what = ""
     if metric == "hellinger":
         bad, what = (X < 0).any(axis=1), "has a negative value, which is no share; take another"
     elif metric == "dot":
@@ -265,7 +266,8 @@ def _without_direction(X: NDArray[np.floating], metric: str, start: int) -> NDAr
         bad, what = np.abs(length - 1) > _OFF, "is not of length 1; metric='cosine' makes it so"
     if bad.any():
         raise InputError(f"points: row {start + int(np.argmax(bad))} {what} (metric={metric!r})")
-    return ~np.ptp(X, axis=1).astype(bool) if metric == "correlation" else ~X.any(axis=1)
+    same = np.ptp(X, axis=1) == 0 if metric == "correlation" else ~X.any(axis=1)
+    return np.asarray(same)
 
 
 # --- Places on the earth
