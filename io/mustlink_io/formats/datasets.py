@@ -332,8 +332,7 @@ def _read(place: Place, spec: PointsSpec, *, directed: bool) -> FileContent:
     if place.suffix == ".mtx":
         return FileContent(matrices.read_mtx(path))
     if place.suffix in SVMLIGHT:
-        rows, note = matrices.read_svmlight(path)
-        return FileContent(rows, None, note, is_points=True)
+        return FileContent(*matrices.read_svmlight(path), is_points=True)
     if place.suffix in METIS:
         matrix, note = networks.read_metis(path)
         return FileContent(matrix, None, note, is_graph=True)

@@ -370,14 +370,18 @@ def mtx_header(path: Path) -> MtxHeader:
     return head
 
 
-def read_svmlight(path: Path) -> tuple[sp.csr_matrix, str]:
-    """The rows of a file of lines `target column:value …`, and a note; raises InputError."""
+def read_svmlight(path: Path) -> tuple[sp.csr_matrix, None, str]:
+    """Rows of a file of lines `target column:value …`, no names, a note; raises InputError."""
     from sklearn.datasets import load_svmlight_file
 
     store.check_file(path)
     with store.refusing(f"{path}: not lines of `target column:value ...`"):
         X, _ = load_svmlight_file(str(path), dtype=np.float32)
-    return sp.csr_matrix(X), f"{path}: the numbers before the columns of each line are left out"
+    return (
+        sp.csr_matrix(X),
+        None,
+        f"{path}: the numbers before the columns of each line are left out",
+    )
 
 
 def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:

@@ -177,7 +177,11 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         if searched := _searched(job, shape):
             d = -(-2 * shape.entries // n) if _is_sparse(job, shape) else shape.d
             seconds = other_seconds(n, shape.d, shape.entries if d != shape.d else 0)
-            how = {"searched": searched, "search_seconds": seconds, "in_file": False}
+            how: dict[str, Any] = {
+                "searched": searched,
+                "search_seconds": seconds,
+                "in_file": False,
+            }
             size = replace(size, d=max(1, d), **how)
     else:  # of directed graphs every node is there twice
         often = 2 if job.doubles else 1

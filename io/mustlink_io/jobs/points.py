@@ -40,7 +40,7 @@ class PointsElsewhere:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All of them; raises InputError where they are not there, or others."""
         found: Any = self._all()
-        found = found.toarray() if sp.issparse(found) else found
+        found = found if isinstance(found, np.ndarray) else found.toarray()
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def whole(self) -> Any:
