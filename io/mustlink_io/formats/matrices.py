@@ -380,7 +380,7 @@ def read_svmlight(path: Path) -> tuple[sp.csr_matrix, None, str]:
     return (
         sp.csr_matrix(X),
         None,
-        f"{path}: the numbers before the columns of each line are left out",
+        f"{path}: the first number of each line is left out",
     )
 
 

@@ -33,7 +33,7 @@ class PointsElsewhere:
         self.reference = dict(reference)
         self.shape: tuple[int, int] = tuple(reference["shape"])
         self._model = model
-        self._found: NDArray[Any] | None = None
+        self._found: Any = None
         if "file" in reference:
             self._place()
 
