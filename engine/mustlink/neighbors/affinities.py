@@ -48,7 +48,7 @@ def affinity_graph(
         check_choice(weights, WEIGHTS, "weights")
         with recorder.stage("weights"):
             return graph_of_distances(X, weights)
-    if affinity == "auto" and sp.issparse(X) and len(set(np.shape(X))) == 1:
+    if affinity == "auto" and sp.issparse(X) and len(set(getattr(X, "shape", ()))) == 1:
         raise InputError(
             'affinity: X is a square sparse matrix; say affinity="precomputed" if it is a graph, '
             'or affinity="knn" if its rows are points'

@@ -92,8 +92,9 @@ class Distance:
             return all_pairs(self.function, Q, P)
         from scipy.spatial.distance import cdist
 
+        how: dict[str, Any] = {} if self.p is None else {"p": self.p}
         named: Any = self.of_scipy or self.function
-        return np.asarray(cdist(Q, P, named, **({} if self.p is None else {"p": self.p})))
+        return np.asarray(cdist(Q, P, named, **how))
 
 
 @dataclass(frozen=True, eq=False)
