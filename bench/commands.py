@@ -17,6 +17,9 @@ import render
 import runner
 
 CASES = {
+    "any_rows_distances": "any_rows.py --distances",
+    "any_rows_large": "any_rows.py --large",
+    "any_rows_texts": "any_rows.py",
     "architecture": "architecture.py",
     "asked_labels_gfhf": "active.py --method GFHF",
     "asked_labels_gfhf_wrong": "active.py --method GFHF --wrong 0.05",

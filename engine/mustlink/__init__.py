@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mustlink.clusterers.stationary import stationary_labelings, stationary_residual
     from mustlink.constraints import Constraints
     from mustlink.core.io_entry_points import load, ui
-    from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
+    from mustlink.graph import Graph, bipartite_graph, graph_from_neighbors, image_graph, rbf_graph
     from mustlink.neighbors import knn_graph
     from mustlink.propagation.cluster_kernel import ClusterKernel
     from mustlink.propagation.generalized import GLP
@@ -76,6 +76,7 @@ _HOMES = {
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "bipartite_graph": "mustlink.graph",
+    "graph_from_neighbors": "mustlink.graph",
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbors",
     "load": "mustlink.core.io_entry_points",
@@ -125,6 +126,7 @@ __all__ = [
     "__version__",
     "bipartite_graph",
     "constraint_satisfaction_score",
+    "graph_from_neighbors",
     "image_graph",
     "knn_graph",
     "load",

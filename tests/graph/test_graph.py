@@ -272,7 +272,7 @@ def test_low_recall_is_said(monkeypatch):
     [
         ({"points": np.ones((1, 3))}, "at least 2"),
         ({"points": np.array([[1.0, 0.0], [0.0, 0.0]]), "metric": "cosine"}, "row 1 is all zeros"),
-        ({"points": np.ones((4, 2)), "metric": "manhattan"}, "choose euclidean | cosine"),
+        ({"points": np.ones((4, 2)), "metric": "far"}, "choose euclidean | cosine"),
         ({"points": np.ones((4, 2)), "weights": "heat"}, "weights: 'heat' is unknown"),
         ({"points": np.ones((4, 2)), "n_neighbors": 0}, "at least 1"),
         ({"points": np.ones((4, 2)), "n_neighbors": 2.5}, "not a whole number"),

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands import cli
@@ -111,8 +112,13 @@ def test_what_is_taken_and_why(pbmc, rng):
     assert graph.value.shape == (N, N)
     assert len(graph.names) == N
     assert formats.load(str(pbmc), want="graph").place.part == "/obsp/connectivities"
-    with pytest.raises(InputError, match=r"holds distances.*take obsp/connectivities"):
-        formats.load(f"{pbmc}:obsp/distances")
+    lists = np.array([np.flatnonzero(row) for row in graph.value.toarray()])
+    lengths = np.full(lists.shape, 2.0)
+    of_distances = formats.load(f"{pbmc}:obsp/distances")
+    assert of_distances.kind == "graph"
+    assert "weighted as those of points" in of_distances.notes[0]
+    expected = ml.graph_from_neighbors(lists, lengths).affinity
+    assert abs(of_distances.value - expected).max() < 1e-12
     for form in (sp.csr_matrix, sp.csc_matrix, np.asarray):
         plain = cells(rng)
         del plain.obsm["X_pca"]

@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.advice.auto_input import AutoInput
@@ -44,7 +45,7 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
-from mustlink.core.check import as_integer, as_points
+from mustlink.core.check import as_integer
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
 from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
@@ -58,6 +59,7 @@ from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import unwrapped
 from mustlink.graph.several import several
 from mustlink.neighbors.affinities import PRECOMPUTED
+from mustlink.neighbors.any_rows import POINTS, as_rows
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.selection.constrained_fit import USUAL
 
@@ -238,8 +240,8 @@ class Auto(ClusterMixin, GraphEstimator):
             rows = unwrapped(graphs[0])
         found = AutoInput.of(self.n_clusters, rows, **known)
         points = None
-        if X is not None and not is_graph and self.affinity == "knn":
-            points = X if is_rows(X) else as_points(X)
+        if X is not None and not is_graph and self.affinity in POINTS:
+            points = X if is_rows(X) else as_rows(X)
         given = X if isinstance(X, Graph) and graphs is None and sample_weight is None else graph
         return replace(
             found, X=X, points=points, graph=given, graphs=graphs, sample_weight=sample_weight
@@ -271,7 +273,8 @@ class Auto(ClusterMixin, GraphEstimator):
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
         """Whether a way can be fitted to the data where they are."""
-        if COLUMNS in way.parts and (data.points is None or is_rows(data.points)):
+        no_columns = data.points is None or is_rows(data.points) or sp.issparse(data.points)
+        if COLUMNS in way.parts and no_columns:
             return False
         if way.parts and (data.prior is not None or not in_memory):
             return False
@@ -282,7 +285,7 @@ class Auto(ClusterMixin, GraphEstimator):
     def _in_reach(self, data: AutoInput) -> bool:
         """Whether graph and vectors fit into the memory that is named."""
         limit = self._budget
-        found = input_of(data.X, data.graphs, self.affinity, self.n_neighbors)
+        found = input_of(data.X, data.graphs, self.affinity, self.n_neighbors, self.metric)
         if limit is None or found is None:
             return not isinstance(data.X, DiskGraph)
         return home_for(limit, self.cost(data.n_classes), found[0]).name == MEMORY

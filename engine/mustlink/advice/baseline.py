@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mustlink.advice.observations import RUN, Floats, is_square, readable, some_rows, take
+from mustlink.advice.observations import RUN, Floats, readable, some_rows, take
 from mustlink.context.method_cost import sample_rows
 from mustlink.core.check import as_random_state
 from mustlink.core.labels import as_labels, encoded
@@ -25,6 +26,7 @@ from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
 from mustlink.neighbors import knn_graph
+from mustlink.neighbors.any_rows import POINTS
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.propagation.propagator import Propagator
 
@@ -91,7 +93,7 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     its labels. None for graphs, and where fewer than six labels can be held out.
     The same `random_state` (None: 0) gives the same. Raises InputError. Cost: three such fits.
     """
-    if isinstance(X, Graph) or is_square(X):
+    if isinstance(X, Graph) or sp.issparse(X):  # rivals know dense columns
         return None
     points, _ = readable(X)
     labels = as_labels(encoded(y, "y")[0], int(points.shape[0]))
@@ -205,7 +207,7 @@ class Ours:
         self._made.set_params(**changed)
         self._S = S
         self._graph: Graph | None = None
-        if given["affinity"] == "knn":
+        if given["affinity"] in POINTS:
             n_neighbors = min(int(given["n_neighbors"]), len(S) - 1)
             self._graph = knn_graph(
                 S,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.clusterers.clusterer import AUTO, GraphClusterer, Ints
@@ -277,7 +278,8 @@ class NCut(GraphClusterer):
             raise InputError("init: labelled nodes with an edge are of less than two classes")
         where = "labels"
         spaces: list[NDArray[np.floating]] = [cut.embedding]
-        points = None if self._points is None or is_rows(self._points) else as_points(self._points)
+        other = self._points is None or is_rows(self._points) or sp.issparse(self._points)
+        points = None if other else as_points(self._points)
         if points is not None and (self._budget is None or _POINTS * points.nbytes < self._budget):
             spaces.append(points[work.graph.first_rows[laplacian.nodes]])
         with work.recorder.stage("clusters"):

@@ -23,7 +23,7 @@ from mustlink.context.method_cost import (
     region_bytes,
     sample_bytes,
 )
-from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan, stored_knn_plan
+from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan, other_plan, stored_knn_plan
 from mustlink.context.rates import (
     START,
     duration,
@@ -261,9 +261,13 @@ def _graph(stages: _Stages) -> Size:
     fit, home, given = stages.fit, stages.home, stages.fit.given
     n, d, k, rows = given.n, given.d, given.k, given.rows
     own = int(fit.symmetric * n * k)
-    plan = knn_plan(n, d, k, fit.memory, held=home.held, by_rows=home.lazy)
+    if given.searched:
+        plan = other_plan(n, k, "another search", given.searched, home.held, fit.memory)
+        seconds = given.search_seconds
+    else:
+        plan = knn_plan(n, d, k, fit.memory, held=home.held, by_rows=home.lazy)
+        seconds = neighbour_seconds(plan.method, n, d, k)
     stages.add("equal rows", PROGRAM + home.held + _ROW * rows + _BLOCK, rows * d)
-    seconds = neighbour_seconds(plan.method, n, d, k)
     stages.add("kNN graph", plan.stages["kNN graph"], how=plan.method, seconds=seconds)
     for name in ("weights", "components"):
         stages.add(name, plan.stages[name], own)

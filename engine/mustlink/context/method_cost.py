@@ -14,7 +14,14 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC, knn_plan, stored_knn_plan
+from mustlink.context.neighbor_cost import (
+    MOST_SYMMETRIC,
+    SYMMETRIC,
+    NeighborPlan,
+    knn_plan,
+    other_plan,
+    stored_knn_plan,
+)
 from mustlink.context.rates import SPREAD_DENSE_BELOW, duration, spreading_seconds, width_of
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
@@ -460,7 +467,7 @@ class FitInput:
 
     Of `rows` points of d coordinates n differ; `nnz` are then the weights of other graphs of them.
     They are `in_file`, of which blocks can be read, or held by the caller. `beside`: bytes that
-    are held besides.
+    are held besides. `searched`: bytes of a search that is not by cells, 0 where it is.
     """
 
     n: int
@@ -470,6 +477,8 @@ class FitInput:
     rows: int = 0
     in_file: bool = True
     beside: int = 0
+    searched: int = 0
+    search_seconds: float = 0.0
 
     @property
     def points(self) -> int:
@@ -485,7 +494,9 @@ class FitInput:
         if not self.d:
             least = 0 if cost is None else cost.least_memory(size)
             return max(least, size.checking) + self.beside
-        least = knn_plan(self.n, self.d, self.k, None).least
+        least = (
+            self._made(0).least if self.searched else knn_plan(self.n, self.d, self.k, None).least
+        )
         if cost is not None:
             most = Size(self.n, int(MOST_SYMMETRIC * self.n * self.k) + self.nnz, 4)
             usual = Size(self.n, int(SYMMETRIC * self.n * self.k) + self.nnz, 4)
@@ -505,13 +516,20 @@ class FitInput:
         size = Size(self.n, int(symmetric * self.n * self.k) + self.nnz)
         peaks = [size.checking]
         if self.d:
-            peaks = [held + knn_plan(self.n, self.d, self.k, None, by_rows=False).peak_bytes]
+            peaks = [self._made(held).peak_bytes]
         for one in () if cost is None else (cost, *rivals) if at_most else (cost,):
             how: dict[str, Any] = {"rows": max(self.rows, self.n), "hard": self.is_hard(one)}
             peaks += [held + peak for peak in one.stages(size, single=False, **how).values()]
             if at_most:
                 peaks.append(held + one.peak(size, single=False) + RESERVE)
         return max(peaks)
+
+    def _made(self, held: int) -> NeighborPlan:
+        """How the graph is made, without a limit, beside so many bytes."""
+        n, d, k = self.n, self.d, self.k
+        if self.searched:
+            return other_plan(n, k, "", self.searched, held, None)
+        return knn_plan(n, d, k, None, held=held, by_rows=False)
 
     def on_disk(self, cost: DiskCost) -> int:
         """The least memory with graph and vectors on disk, where equal rows are nodes apart.
@@ -556,7 +574,7 @@ def home_for(
     Points of a file are held where they are few beside the memory, and there is room.
     """
     least = {"memory": given.at_home(cost)}
-    if on_disk is not None:
+    if on_disk is not None and not given.searched:
         least["disk"] = given.on_disk(on_disk)
     sizes = ", ".join(f"{size_text(size, up=True)} in {name}" for name, size in least.items())
     if memory is None:

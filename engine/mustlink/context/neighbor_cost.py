@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mustlink.context.rates import compares_all
+from mustlink.context.rates import ENOUGH, compares_all
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
@@ -35,6 +35,8 @@ _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put togethe
 _DEALT = 96 << 20  # while entries are dealt out
 _BRIDGED = 24  # bytes of a node while components are joined by bridges
 _OTHER = 16 << 20
+_ROWS_BEHIND = 2 * 20  # bytes of a row that two threads hold
+_COMPILER = 300 << 20  # bytes while NN-descent is compiled
 _TASKS, _LEAST_TASK, _MOST_TASK = 16, 1 << 12, 1 << 18  # at least so many, of so many points
 
 
@@ -183,6 +185,42 @@ def stored_knn_plan(
     entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
     scratch = n * (4 * d + 8 * k) + 12 * n * k // 2
     return NeighborPlan("stored cells", layout, stages, least, True, scratch, entries)
+
+
+def other_plan(
+    n: int, k: int, method: str, search: int, rows: int, budget: int | None
+) -> NeighborPlan:
+    """The plan of sparse rows, or of another distance: a search that takes so many bytes.
+
+    It is what it is; raises InputError where it is more than the budget.
+    """
+    k = max(1, min(k, n - 1))
+    rest = knn_bytes("brute", n, 1, k)
+    stages = _shifted({**rest, "kNN graph": search + rows}, PROGRAM + rows)
+    least = max(stages.values())
+    _check_budget(budget, least, f"{n} rows with {k} neighbours each need")
+    return NeighborPlan(method, None, stages, least)
+
+
+def sparse_bytes(n: int, nnz: int, k: int) -> int:
+    """Bytes of the search among sparse rows of so many entries: columns, lists, threads."""
+    return 20 * nnz + n * (8 * k + 16) + _ROWS_BEHIND * n + _OTHER
+
+
+def compared_bytes(n: int, d: int, k: int) -> int:
+    """Bytes of comparing rows by another distance: all pairs of few, NN-descent of more."""
+    few = all_by_another(n, d) or k >= n // 4
+    return 8 * n * (k + d) + _BLOCKS if few else descent_bytes(n, d, k)
+
+
+def all_by_another(n: int, d: int, seconds: float | None = None) -> bool:
+    """Whether all pairs are compared by another distance, which takes so long for a pair."""
+    return float(n) ** 2 * (1e-9 * (10 + d) if seconds is None else seconds) <= ENOUGH
+
+
+def descent_bytes(n: int, d: int, k: int) -> int:
+    """Bytes of NN-descent beside the rows: a copy of them, lists with candidates, a forest."""
+    return n * (8 * d + 60 * k + 150) + _COMPILER
 
 
 def _check_budget(budget: int | None, least: int, what: str) -> None:

@@ -21,6 +21,8 @@ RATES: dict[str, tuple[float, float]] = {
     "brute": (4e-3, 4e-3),  # pairs of points, times coordinates over 130
     "tree": (2.0, 2.0),  # microseconds of one core: two share the work
     "cells": (1.75, 1.85),  # likewise; cells of two blocks on disk are compared twice
+    "columns": (2.3e-3, 2.3e-3),  # products of sparse rows
+    "descent": (1.0, 1.0),  # points, times columns and 50 more
     "weights": (0.07, 0.2),  # stored weights
     "components": (0.045, 0.015),  # the same
     "checking the graph": (0.045, 0.045),
@@ -42,6 +44,8 @@ RATES: dict[str, tuple[float, float]] = {
     "clusters": (0.065, 0.1),  # numbers in the embedding
     "writing": (0.025, 0.025),  # bytes
 }
+MET = 30_000.0  # products of an entry for a sparse row, beyond which common columns are left out
+ENOUGH = 30.0  # seconds of comparing all pairs beside which NN-descent does not pay
 _STANDARD, _ROUNDS = 0.0028, 60  # seconds of a round of `measured_speed`'s work there, and rounds
 _PAUSE = 0.015  # seconds between rounds: a shared machine's speed changes from one to the next
 _PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
@@ -84,6 +88,17 @@ def neighbour_seconds(method: str, n: int, d: int, k: int) -> float:
     if method == "tree":
         return duration("tree", _tree_work(n, d, k))
     return duration("cells", cells_work(n, d, k), on_disk=method != "cells")
+
+
+def other_seconds(n: int, d: int, entries: int) -> float:
+    """Of a search among sparse rows of so many entries, or by another distance of d columns.
+
+    Columns of texts are four times as long, where they are met, as all on the average.
+    """
+    if entries:
+        return duration("columns", min(MET * n, 4.0 * entries * entries / max(d, 1)))
+    pairs = 1e-9 * (10 + d) * float(n) ** 2
+    return pairs if pairs <= ENOUGH else duration("descent", n * (d + 50.0))
 
 
 def compares_all(n: int, d: int, k: int, *, tree: bool) -> bool:

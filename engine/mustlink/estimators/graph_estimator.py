@@ -54,6 +54,13 @@ from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.structure import as_sample_weight
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
+from mustlink.neighbors.any_rows import (
+    POINTS,
+    as_rows,
+    bytes_of_rows,
+    resolved_metric,
+    search_bytes,
+)
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
 
@@ -69,13 +76,14 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 class GraphEstimator(PlainParameters, BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
-    scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"
-    (`n_neighbors`, `metric`, `weights`, see `knn_graph`), "rbf" (dense), "precomputed": X is an
-    affinity (n, n) or scikit-learn's `kneighbors_graph` of ones, "precomputed_nearest_neighbors": X
-    holds distances to the neighbours, as its `KNeighborsTransformer` makes. Rows of points that are
-    equal in single precision are one node of a "knn" graph, which counts them; answers have a line
-    for every row, `graph_` the nodes. `memory` is the
-    most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
+    scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn",
+    the rows of X, dense or sparse, are points (`n_neighbors`, `metric`, `weights`, see
+    `knn_graph`), "auto" the same, but a square sparse X is refused, as it may be a graph; "rbf"
+    (dense), "precomputed": X is an affinity (n, n) or scikit-learn's `kneighbors_graph` of ones,
+    "precomputed_nearest_neighbors": X holds distances to the neighbours, as its
+    `KNeighborsTransformer` makes. Rows of points that are equal in single precision are one node of
+    the graph, which counts them; answers have a line for every row, `graph_` the nodes. `memory` is
+    the most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
     vectors held in single precision where doubles do not fit, and InputError names the least that
     works. "auto" does so only where a fit could need more than there is: MUSTLINK_MEMORY, else the
     least that is left by cgroups, Slurm, LSF and limits of the process, and four fifths of what the
@@ -94,9 +102,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     """
 
     _: KW_ONLY
-    affinity: str = "knn"
+    affinity: str = "auto"
     n_neighbors: int = 15
-    metric: str = "euclidean"
+    metric: Any = "auto"
     weights: str = "local"
     random_state: Any = None
     n_jobs: int | None = None
@@ -195,7 +203,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """
         if self._allowed is not None or named_memory(self.memory) is not None:
             return
-        found = input_of(X, others, self.affinity, self.n_neighbors)
+        found = input_of(X, others, self.affinity, self.n_neighbors, self.metric)
         if found is None:
             return
         given, held, copies = found
@@ -208,7 +216,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 with suppress(InputError):  # which the fit raises where it must run there
                     stored = on_disk(given.n, given.nnz or given.n * given.k)
             home = home_for(limit, cost, given, stored)
-            if home.name is None and given.d and COUNTED * given.n <= limit:
+            few = given.d and not given.searched and COUNTED * given.n <= limit
+            if home.name is None and few:
                 home = home_for(limit, cost, replace(given, n=count_distinct(X)), stored)
             return home.least
 
@@ -232,7 +241,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         tags = super().__sklearn_tags__()
         is_graph = self.affinity in PRECOMPUTED
         tags.input_tags.pairwise = is_graph
-        tags.input_tags.sparse = is_graph
+        tags.input_tags.sparse = is_graph or self.affinity in POINTS
         return tags
 
     @property
@@ -283,7 +292,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             raise InputError(
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"
             )
-        new = as_points(X := self._as_fitted(X))
+        new = as_rows(X := self._as_fitted(X))
         check_columns(self, X, reset=False)
         needed, budget = 8 * new.shape[0] * columns, self._budget
         if budget is not None and needed > budget:
@@ -291,8 +300,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 f"memory: {size_text(budget)} given, but {new.shape[0]} points by {columns} "
                 f"columns take {size_text(needed)}; give fewer points at a time, or raise memory"
             )
-        near = self.n_neighbors, self.metric
-        return NewPoints.beside(as_points(self._points), self.graph_, new, *near)
+        points = as_rows(self._points)
+        near = self.n_neighbors, resolved_metric(self.metric, points)
+        return NewPoints.beside(points, self.graph_, new, *near)
 
     def _seed(self) -> int:
         """One integer for everything random in this fit."""
@@ -318,7 +328,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         X = self._in_memory(X, cost) if isinstance(X, DiskGraph) else X
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
-        held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
+        held = bytes_of_rows(X) + beside
         self._allow(views if isinstance(views, Views) else X, cost or self.cost(), beside=beside)
         recorder.keep_to(self._allowance, held)
         if isinstance(X, Graph):
@@ -364,14 +374,15 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             built = self._work(views, recorder, seed, sample_weight, cost, beside)
             if is_graph or (is_rows(X) and not needs_points):
                 return (None if is_graph else X), built  # read when `predict` asks for them
-            return as_points(X), built
+            return (as_points if needs_points else as_rows)(X), built
         graph = graph_of_points(graph, X)
         self._remember(X)
-        points = as_points(X)
+        points = (as_points if needs_points else as_rows)(X)
+        held = bytes_of_rows(points) + beside
         weights = as_sample_weight(sample_weight, graph.n_rows)
-        self._allow(graph, cost, beside=points.nbytes + beside)
+        self._allow(graph, cost, beside=held)
         graph = self._complete(graph, views, weights, seed, recorder)
-        return points, self._view(graph, recorder, points.nbytes + beside, weights, cost)
+        return points, self._view(graph, recorder, held, weights, cost)
 
     def _grown(self, X: Any, recorder: Recorder) -> Workspace:
         """The view of the fitted graph with new points (m, d) joined, or nodes (m, n + m).
@@ -387,7 +398,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 graph = joined_nodes(before, unwrapped(X))
         else:
             X = self._as_fitted(X)
-            new, points = as_points(X), as_points(self._points)
+            points = as_rows(self._points)
+            if search_bytes(points, self.metric, 1):
+                what = "sparse rows" if sp.issparse(points) else f"metric={self.metric!r}"
+                raise InputError(f"add: no points can be joined to a graph of {what}; fit again")
+            new = as_points(X)
             check_columns(self, X, reset=False)
             with recorder.stage("joining points"):
                 graph = joined_points(before, points, new)
@@ -457,7 +472,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _check_points(self, X: Any, held: int, cost: Cost) -> None:
         """Raise InputError where points are too many for the memory, whatever their graph."""
         budget, shape = self._budget, tuple(getattr(X, "shape", ()))
-        if budget is None or self.affinity != "knn" or len(shape) != 2:
+        is_points = self.affinity in POINTS and len(shape) == 2
+        if budget is None or not is_points or search_bytes(X, self.metric, 1):
             return
         room, k = budget - held, as_integer(self.n_neighbors, "n_neighbors", 1)
 
@@ -524,7 +540,7 @@ _DOUBLES, _COPIES = 4, 12  # bytes more of a double, and while neighbours of suc
 
 
 def input_of(
-    X: Any, others: Any, affinity: str, n_neighbors: Any
+    X: Any, others: Any, affinity: str, n_neighbors: Any, metric: Any = "auto"
 ) -> tuple[FitInput, int, int] | None:
     """What a fit is given, X and other graphs, its bytes in memory, and those of copies.
 
@@ -538,15 +554,19 @@ def input_of(
     for one in more:
         weights, n_bytes = _weights_of(one)
         nnz, in_memory = nnz + weights, in_memory + n_bytes
-    if isinstance(first, Graph | DiskGraph) or affinity != "knn":
+    if isinstance(first, Graph | DiskGraph) or affinity not in POINTS:
         weights, n_bytes = _weights_of(first)
         n = int(getattr(first, "n_nodes", 0) or (getattr(first, "shape", None) or (0,))[0])
         weights = n * n if affinity == "rbf" and not isinstance(first, Graph) else weights
         return (FitInput(n, nnz + weights), in_memory + n_bytes, 0) if n else None
     shape = tuple(getattr(first, "shape", ()))
-    if len(shape) != 2 or not all(shape) or sp.issparse(first) or not isinstance(n_neighbors, int):
+    if len(shape) != 2 or not all(shape) or not isinstance(n_neighbors, int):
         return None
     n, d = (int(size) for size in shape)
+    if searched := search_bytes(first, metric, n_neighbors):
+        held = bytes_of_rows(first) or 4 * n * d
+        given = FitInput(n, nnz, -(-held // (4 * n)), n_neighbors, n, False, searched=searched)
+        return given, in_memory + held, 0
     in_file = is_rows(first)
     single = in_file or getattr(first, "dtype", None) == np.float32
     numbers = 0 if single else n * d

@@ -10,21 +10,22 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import StageCache
-from mustlink.core.check import as_points, check_choice
+from mustlink.core.check import check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
-from mustlink.graph.weights import (
+from mustlink.graph.given_neighbors import (
     graph_of_connectivity,
     graph_of_distances,
     is_connectivity,
-    rbf_graph,
 )
-from mustlink.neighbors.knn import WEIGHTS, knn_graph
+from mustlink.graph.graph import Graph
+from mustlink.graph.weights import WEIGHTS, rbf_graph
+from mustlink.neighbors.any_rows import POINTS, as_rows
+from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
 
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
-AFFINITIES = ("knn", "rbf", *PRECOMPUTED)
+AFFINITIES = (*POINTS, "rbf", *PRECOMPUTED)
 
 
 def affinity_graph(
@@ -33,7 +34,7 @@ def affinity_graph(
     *,
     affinity: str,
     n_neighbors: int,
-    metric: str,
+    metric: Any,
     weights: str,
     **search: Any,
 ) -> Graph:
@@ -47,10 +48,10 @@ def affinity_graph(
         check_choice(weights, WEIGHTS, "weights")
         with recorder.stage("weights"):
             return graph_of_distances(X, weights)
-    if sp.issparse(X):
+    if affinity == "auto" and sp.issparse(X) and len(set(getattr(X, "shape", ()))) == 1:
         raise InputError(
-            'affinity: X is a sparse matrix; say affinity="precomputed" if it is a graph, '
-            "or give points as a dense array"
+            'affinity: X is a square sparse matrix; say affinity="precomputed" if it is a graph, '
+            'or affinity="knn" if its rows are points'
         )
     if affinity == "rbf":
         with recorder.stage("rbf graph"):
@@ -129,4 +130,4 @@ def n_rows(X: Any) -> int:
 
 def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of points, read when needed, where these are."""
-    return DistinctRows(X, rows) if is_rows(X) else as_points(X)[rows]
+    return DistinctRows(X, rows) if is_rows(X) else as_rows(X)[rows]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.graph.structure import renumber_by_size
+from mustlink.neighbors.any_rows import AnyRows
 from mustlink.neighbors.points_by_rows import Prepared, gather
 
 _WORK = 4e9  # cost of one round of bridge search, in multiplications
@@ -17,7 +18,7 @@ _CELLS = 1 << 22  # coordinates of a block, held at once
 
 
 def bridging_edges(
-    points: NDArray[np.floating] | Prepared,
+    points: NDArray[np.floating] | Prepared | AnyRows,
     labels: NDArray[np.integer],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -33,7 +34,7 @@ def bridging_edges(
     labels = renumber_by_size(labels)
     pairs: list[NDArray[np.int64]] = []
     lengths: list[NDArray[np.float64]] = []
-    X = points if isinstance(points, Prepared) else np.asarray(points)
+    X = points if isinstance(points, Prepared | AnyRows) else np.asarray(points)
     while labels.max(initial=0) > 0:
         found, dist = _nearest_outside(X, labels, rng)
         taken, merged = _join(found, dist, labels)
@@ -67,12 +68,14 @@ def _join(
 
 
 def _nearest_outside(
-    X: NDArray[np.floating] | Prepared,
+    X: NDArray[np.floating] | Prepared | AnyRows,
     labels: NDArray[np.int32],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """For each component 1 … C-1 a short edge to another component: pairs (C-1, 2), lengths."""
     n, d = X.shape
+    if isinstance(X, AnyRows):
+        d = X.width
     count = int(labels.max())
     small = np.flatnonzero(labels > 0)
     cost = d + _PASSES
@@ -84,9 +87,14 @@ def _nearest_outside(
         others = np.sort(rng.choice(n, size=max(room, 1000), replace=False))
         if np.all(labels[others] == labels[others[0]]):  # every component needs a choice
             others = np.union1d(others, np.unique(labels, return_index=True)[1])
-    near, dist = _closest(X, labels, queries, others)
+    if isinstance(X, AnyRows):
+        near, dist = _closest_rows(X, labels, queries, others)
+    else:
+        near, dist = _closest(X, labels, queries, others)
     best = _best_per_component(labels[queries], dist, count)
     pairs = np.stack([queries[best], near[best]], axis=1)
+    if isinstance(X, AnyRows):
+        return pairs, dist[best]
     if not exact:
         targets = np.arange(n) if count * n * cost <= _WORK else others
         for _ in range(2):
@@ -121,6 +129,23 @@ def _closest(
         place, value = nearest_outside(rows, labels[nodes], Q, own)
         better = value < best
         near[better], best[better] = nodes[place[better]], value[better]
+    return near, best
+
+
+def _closest_rows(
+    X: AnyRows, labels: NDArray[np.int32], queries: NDArray[np.int64], others: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """As `_closest`, with distances of another kind."""
+    near = np.zeros(queries.size, dtype=np.int64)
+    best = np.full(queries.size, np.inf)
+    step = max(1, _CELLS // others.size)
+    base = X if others.size == X.shape[0] else X.take(others)
+    for a in range(0, queries.size, step):
+        some = queries[a : a + step]
+        D = X.take(some).between(base)
+        D[labels[some][:, None] == labels[others]] = np.inf
+        at = D.argmin(axis=1)
+        near[a : a + step], best[a : a + step] = others[at], D[np.arange(some.size), at]
     return near, best
 
 

@@ -22,12 +22,14 @@ from mustlink.core.check import as_integer, as_points
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.process_memory import give_back
 from mustlink.core.resources import AUTO
+from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph, RowBlock
 from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
 from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, weigh
 from mustlink.kernels import symmetric_lists as kernels
 from mustlink.kernels.graph_walk import flatten
+from mustlink.neighbors.any_rows import BY_CELLS, POINTS, metric_name, resolved_metric
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.cell_search import CellLists, search_cells
 from mustlink.neighbors.knn import GraphSpec
@@ -49,7 +51,7 @@ def stored_knn_graph(
     points: Any,
     n_neighbors: int = 15,
     *,
-    metric: str = "euclidean",
+    metric: Any = "auto",
     weights: str = "local",
     sigma: float | None = None,
     connect: bool = True,
@@ -83,6 +85,12 @@ def stored_knn_graph(
     for each neighbour in another block.
     """
     recorder = recorded(observer)
+    metric = resolved_metric(metric, points)
+    if metric not in BY_CELLS:
+        raise InputError(
+            f"metric: {metric_name(metric)!r} does not run on disk; choose {' | '.join(BY_CELLS)}, "
+            "or give more memory"
+        )
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     with recorder.stage("checking points") as advance:
         rows = prepare(points if is_rows(points) else as_points(points), metric, advance)
@@ -260,7 +268,8 @@ def graph_where_short(
     InputError for what does not run there; `seed` is that of the whole fit. Raises InputError.
     """
     budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
-    is_points = estimator.affinity == "knn" and len(shape) == 2 and not sp.issparse(X)
+    is_points = estimator.affinity in POINTS and len(shape) == 2 and not sp.issparse(X)
+    is_points = is_points and resolved_metric(estimator.metric, X) in BY_CELLS
     if budget is None or not is_points or isinstance(X, Graph | DiskGraph):
         return X
     n, d = shape

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.neighbor_cost import knn_plan
+from mustlink.context.neighbor_cost import knn_plan, other_plan
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.check import (
     as_integer,
@@ -27,6 +27,7 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.structure import component_labels, fold
 from mustlink.graph.weights import (
+    WEIGHTS,
     edge_weights,
     lean_affinity,
     local_scales,
@@ -34,16 +35,25 @@ from mustlink.graph.weights import (
     neighbour_affinity,
     with_edges,
 )
+from mustlink.neighbors.any_rows import (
+    BY_CELLS,
+    AnyRows,
+    any_rows,
+    metric_name,
+    resolved_metric,
+)
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.points_by_rows import (
     EqualRows,
     Prepared,
+    along_the_ground,
     group_equal_rows,
     is_rows,
     prepare,
     scaled_points,
 )
 from mustlink.neighbors.search import (
+    Points,
     neighbour_lists,
     planned,
     possible,
@@ -51,14 +61,12 @@ from mustlink.neighbors.search import (
     warn_of_recall,
 )
 
-WEIGHTS = ("local", "gaussian", "connectivity")
-
 
 def knn_graph(
     points: Any,
     n_neighbors: int = 15,
     *,
-    metric: str = "euclidean",
+    metric: Any = "auto",
     weights: str = "local",
     sigma: float | None = None,
     connect: bool = True,
@@ -78,9 +86,22 @@ def knn_graph(
     W = (A + Aᵀ)/2 with A_ij = w(d_ij) for the `n_neighbors` nearest j of i, n - 1 when n is
     smaller. `weights`: "local" exp(-d²/(s_i s_j)), s_i the distance to the 7th neighbour
     (Zelnik-Manor & Perona 2004); "gaussian" exp(-d²/(2σ²)), σ the mean neighbour distance
-    unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. metric "cosine":
-    rows are scaled to length 1 and d is the chord, d² = 2(1 - cos). Points whose values are beyond
+    unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. Points whose values are beyond
     10¹⁸ or below 10⁻¹⁸ are multiplied by a power of two, with a note.
+
+    `metric`: "auto" is "euclidean", for sparse rows "cosine". "cosine" and "correlation" are chords
+    of rows of length 1, d² = 2(1 - cos), for "correlation" less their mean, as is "dot" of rows
+    that have length 1 already; "hellinger" d² = 1 - Σ√(p q) of shares; "haversine" km between rows
+    of latitude and longitude in degrees. All are searched as Euclidean distances are. "manhattan",
+    "chebyshev", "minkowski:P", "canberra", "braycurtis", "hamming", other names of pynndescent, and
+    functions of two rows, compiled by numba or not, are compared for all pairs while that takes
+    half a minute (some 30,000 rows), else by its NN-descent on one thread, which is compiled first,
+    20 s. A function that numba does not compile takes 10,000 rows.
+
+    Sparse rows (any scipy format) stay sparse: "cosine", "euclidean", "hellinger", "jaccard"
+    (also of dense rows) and "dot". All rows that share a column are compared, exact; where columns
+    are so common that a row meets more than 30,000 entries, only rows that share a rarer one, and
+    the recall is measured. Rows that share no column are no neighbours, but for "euclidean".
 
     Up to about 19,000 points of 32 coordinates all pairs are compared; of at most 5 coordinates up
     to 6,000, and more by a k-d tree, exact as well. Else points of cells that are near each other
@@ -117,11 +138,11 @@ def knn_graph(
     recorder = recorded(observer)
     recorder.estimator = recorder.estimator or "graph"
     shelf = StageCache(recorder, keeper)
+    metric = resolved_metric(metric, points)
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     check_choice(duplicates, ("keep", "merge"), "duplicates")
     descends = _descends(search, memory, executor)
-    spec = spec.of_search(points, None if descends else memory)
-    X, unit = _points(points, metric, spec.budget is not None or executor is not None, recorder)
+    X, unit, spec = _prepared(points, spec, recorder, None if descends else memory, executor)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
         X, unit = _distinct(points, X, unit, equal, metric)
@@ -132,7 +153,7 @@ def knn_graph(
         )
     k = possible(spec.k, X.shape[0], recorder)
     X, plan = planned(X, k, spec.budget, spec.n_jobs, by_tasks=executor is not None)
-    if descends and plan.method != "brute":
+    if descends and not isinstance(X, AnyRows) and plan.method != "brute":
         plan = replace(plan, method="descent")
     seed, rng = spec.begin(points, recorder, random_state)
     way = plan.method if plan.layout is None else (plan.method, plan.layout.room)
@@ -152,20 +173,17 @@ def knn_graph(
             executor=executor,
         ),
     )
+    if metric == "haversine":
+        distances = along_the_ground(distances)
     warn_of_recall(info, recorder)
     alike = not distances.any()
-    if equal is None:
-        copies = int(np.count_nonzero(~distances.any(axis=1)))
-        warn_of_copies(copies, distances.shape[0], recorder)
-    else:
-        warn_of_copies(int(equal.counts[equal.counts > spec.k].sum()), equal.nodes.size, recorder)
+    copies = int(np.count_nonzero(~distances.any(axis=1)))
+    if equal is not None:
+        copies = int(equal.counts[equal.counts > spec.k].sum())
+    warn_of_copies(copies, distances.shape[0] if equal is None else equal.nodes.size, recorder)
 
     with recorder.stage("weights"):
-        scale: NDArray[np.float64] | float = 1.0
-        if weights == "local":
-            scale = local_scales(distances)
-        elif weights == "gaussian":
-            scale = spec.sigma * unit if spec.sigma is not None else mean_distance(distances)
+        scale = spec.scale(distances, unit)
         if isinstance(X, Prepared):  # memory is scarce: lists become weights in their place
             shelf.settle()
             W = lean_affinity(indices, distances, weights, scale)
@@ -179,8 +197,9 @@ def knn_graph(
         parts, bridges = int(labels.max()) + 1, 0
         if connect and parts > 1:
             pairs, lengths = bridging_edges(X, labels, rng)
+            lengths = along_the_ground(lengths) if metric == "haversine" else lengths
             value = edge_weights(lengths, pairs[:, 0], pairs[:, 1], weights, scale)
-            W = with_edges(W, pairs, np.maximum(value, float(W.data.min())))
+            W = with_edges(W, pairs, np.maximum(value, float(W.data.min(initial=1.0))))
             bridges = int(pairs.shape[0])
     info = info | spec.info(k, scale, unit, parts, bridges, recorder)  # the kept one stays
     if alike and equal is None and duplicates == "merge":  # one kind of row
@@ -196,7 +215,7 @@ class GraphSpec:
     """The options that graphs in memory and on disk share."""
 
     k: int
-    metric: str
+    metric: Any
     weights: str
     sigma: float | None
     n_jobs: int | None
@@ -211,13 +230,12 @@ class GraphSpec:
     def checked(
         cls,
         n_neighbors: int,
-        metric: str,
+        metric: Any,
         weights: str,
         sigma: float | None,
         n_jobs: int | None,
     ) -> GraphSpec:
         """Options as a caller gives them, checked; raises InputError."""
-        check_choice(metric, ("euclidean", "cosine"), "metric")
         check_choice(weights, WEIGHTS, "weights")
         return cls(
             as_integer(n_neighbors, "n_neighbors", low=1),
@@ -243,6 +261,9 @@ class GraphSpec:
         if len(shape) != 2 or not all(shape):  # lists, or an error that is found later
             return self.within(None if memory == AUTO else memory, lambda _: 0, lambda _: 0, 0)
         n, d = (int(size) for size in shape)
+        if isinstance(points, AnyRows):
+            plan = other_plan(n, self.k, *points.plan(self.k), None)
+            return self.within(memory, lambda _: plan.peak_bytes, lambda _: plan.least, 0)
         held = 0 if is_rows(points) else int(getattr(points, "nbytes", 8 * n * d))
         single = getattr(points, "dtype", None) == np.float32 and self.metric == "euclidean"
         how: Any = {"held": held, "by_rows": not held, "itemsize": 4 if single else 8}
@@ -262,6 +283,14 @@ class GraphSpec:
         rng = as_random_state(random_state)
         return int(rng.integers(2**31 - 1)), rng
 
+    def scale(self, distances: NDArray[np.floating], unit: float) -> NDArray[np.float64] | float:
+        """What the weights are relative to; 1 where they are not."""
+        if self.weights == "local":
+            return local_scales(distances)
+        if self.weights == "connectivity":
+            return 1.0
+        return self.sigma * unit if self.sigma is not None else mean_distance(distances)
+
     def info(
         self, k: int, scale: Any, unit: float, parts: int, bridges: int, recorder: Recorder
     ) -> dict[str, Any]:
@@ -275,12 +304,33 @@ class GraphSpec:
         return {
             "kind": "knn",
             "n_neighbors": k,
-            "metric": self.metric,
+            "metric": metric_name(self.metric),
             "weights": self.weights,
             "sigma": scale / unit if gaussian else None,
             "n_bridges": bridges,
             "components_before": parts,
         }
+
+
+def _prepared(
+    points: Any,
+    spec: GraphSpec,
+    recorder: Recorder,
+    memory: int | str | None,
+    executor: Executor | None,
+) -> tuple[Points, float, GraphSpec]:
+    """Points as they are compared, their unit, and the options with what memory may be taken."""
+    other = any_rows(points, spec.metric, recorder)
+    spec = spec.of_search(points if other is None else other, memory)
+    if other is None:
+        prepares = spec.budget is not None or executor is not None
+        return *_points(points, spec.metric, prepares, recorder), spec
+    if executor is not None:
+        raise InputError(
+            f"metric: workers search distances of {' | '.join(BY_CELLS)} of dense rows; leave the "
+            "executor out (--workers, --scheduler)"
+        )
+    return other, 1.0, spec
 
 
 def _points(
@@ -297,10 +347,10 @@ def _points(
     return prepared, prepared.unit
 
 
-def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows | None:
+def _equal(X: Points, recorder: Recorder) -> EqualRows | None:
     """Rows that are equal, where some are and not all, with a note."""
     with recorder.stage("equal rows") as advance:
-        found = group_equal_rows(X, advance)
+        found = X.equal() if isinstance(X, AnyRows) else group_equal_rows(X, advance)
     n, m = found.nodes.size, found.first.size
     if m in (n, 1):  # one kind of row is no graph
         return None
@@ -310,17 +360,19 @@ def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows |
 
 def _distinct(
     points: Any,
-    X: NDArray[np.float32] | Prepared,
+    X: Points,
     unit: float,
     equal: EqualRows,
-    metric: str,
-) -> tuple[NDArray[np.float32] | Prepared, float]:
+    metric: Any,
+) -> tuple[Points, float]:
     """The first row of every kind, as they are compared; how many there are moves no point."""
+    if isinstance(X, AnyRows):
+        return X.take(equal.first), unit
     if isinstance(X, Prepared):
         few = equal.of(X.source)
         found = replace(X, source=few) if X.shift is None else prepare(few, metric)
         return found, found.unit
-    if is_rows(points):
+    if is_rows(points) or metric == "haversine":
         return equal.of(X), unit
     return scaled_points(as_points(points)[equal.first], metric)
 

@@ -18,8 +18,13 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.structure import fold
 from mustlink.graph.weights import edge_weights, local_scales
+from mustlink.neighbors.any_rows import any_rows
 from mustlink.neighbors.exact import nearest_points
-from mustlink.neighbors.points_by_rows import group_equal_rows, scaled_points
+from mustlink.neighbors.points_by_rows import (
+    along_the_ground,
+    group_equal_rows,
+    scaled_points,
+)
 
 _BLOCK = 1 << 16  # new points at a time
 _NEIGHBOUR = 7  # whose distance is a node's scale
@@ -47,13 +52,13 @@ class NewPoints:
     new: Points
     fitted: Points
     n_neighbors: int
-    metric: str
+    metric: Any
     rows: NDArray[np.int64] | None = None
     counts: Floats | None = None
 
     @classmethod
     def beside(
-        cls, points: Points, graph: Graph, new: Points, n_neighbors: int, metric: str
+        cls, points: Points, graph: Graph, new: Points, n_neighbors: int, metric: Any
     ) -> NewPoints:
         """Beside points (n, d) and their graph: equal rows are one neighbour, which counts them."""
         if graph.rows is None and graph.weights is None:
@@ -106,17 +111,33 @@ class NewPoints:
         c_j are the counts, s is the distance to the 7th neighbour. Where a new point is a fitted
         one, only that counts. Cost O(q n d), exact.
         """
-        both, _ = scaled_points(np.concatenate([self.fitted, self.new]), self.metric)
-        base, queries = np.split(both, [self.fitted.shape[0]])
-        k = min(self.n_neighbors, base.shape[0])
-        for start in range(0, queries.shape[0], _BLOCK):
-            part = slice(start, min(start + _BLOCK, queries.shape[0]))
-            indices, distances = nearest_points(base, queries[part], k)
+        m, q = self.fitted.shape[0], self.new.shape[0]
+        join: Any = sp.vstack if sp.issparse(self.fitted) else np.concatenate
+        both = join([self.fitted, self.new])
+        other = any_rows(both, self.metric)
+        X: Any = scaled_points(both, self.metric)[0] if other is None else other
+        k = min(self.n_neighbors, m)
+        for start in range(0, q, _BLOCK):
+            part = slice(start, min(start + _BLOCK, q))
+            whole = slice(m + start, m + part.stop)
+            if other is None:
+                indices, distances = nearest_points(X[:m], X[whole], k)
+                known = (X[indices[:, 0]] == X[whole]).all(axis=1)
+            else:
+                indices, distances = other.take(slice(0, m)).nearest(other.take(whole), k)
+                known = distances[:, 0] == 0
             d = distances.astype(np.float64)
+            if self.metric == "haversine":
+                d = along_the_ground(d)
+            none = np.flatnonzero(indices[:, 0] < 0)
+            if none.size:
+                raise InputError(
+                    f"new points: row {start + none[0]} has nothing in common with any fitted one; "
+                    "leave it out"
+                )
             s = local_scales(d)[:, None]
             gap = (d - d[:, :1]) * (d + d[:, :1])  # the nearest weighs 1, however far it is
             weights = np.exp(-gap / s**2)
-            known = (base[indices[:, 0]] == queries[part]).all(axis=1)
             weights[known, 1:] = 0.0
             if self.counts is not None:
                 weights *= self.counts[indices]

@@ -17,6 +17,11 @@ _HELD, _READ = 1 << 20, 1 << 15  # rows hashed at once, of points in memory and 
 _GAP_BYTES = 1 << 18  # unwanted rows that are read along rather than skipped
 _LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
 _SAFE = 1e9  # sizes beyond which, or below its inverse, squares and their sums lose digits
+_OFF = 1e-3  # by which lengths of rows that are said to be 1 may differ
+EARTH = 6371.0088  # km: mean radius
+# Every row is changed for itself, and Euclidean distance is then what is meant: chords of rows of
+# length 1, of the row less its mean for "correlation", and roots of shares for "hellinger".
+ROWWISE = ("cosine", "correlation", "hellinger", "dot")
 _FITTING = {  # sizes that have all digits of their precision, and room for sums
     np.dtype(np.float32): (1e-30, np.inf),
     np.dtype(np.float64): (1e-290, 1e290),
@@ -62,7 +67,7 @@ class DistinctRows:
 class Prepared:
     """Points (n, d) in single precision, centred or of unit length, computed as they are read.
 
-    Euclidean: x - `shift` (kept from double precision only); "cosine": x/|x|. `size` is the
+    Euclidean: x - `shift` (kept from double precision only); else see `ROWWISE`. `size` is the
     largest |coordinate| of them all before everything is multiplied by `unit`, a power of two.
     """
 
@@ -110,8 +115,8 @@ class Prepared:
         return _bounds(self, nbytes)
 
     def _prepare(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
-        if self.metric == "cosine":
-            return _unit_rows(X)
+        if self.metric in ROWWISE:
+            return _changed_rows(X, self.metric)
         if self.shift is not None:
             X = X - self.shift
         if self.unit != 1:
@@ -121,6 +126,8 @@ class Prepared:
 
 def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
     """Check every value in one pass and find what the preparation needs; raises InputError."""
+    if metric == "haversine":
+        points, metric = _on_sphere(points), "euclidean"
     if len(points.shape) != 2:
         raise InputError(f"points: shape {tuple(points.shape)}; give (n points, d features)")
     n, d = (int(size) for size in points.shape)
@@ -138,8 +145,8 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
             bad = start + np.flatnonzero(~np.isfinite(X).all(axis=1))
             raise InputError(f"points: NaN or Inf in row {bad[0]}; remove or impute")
         low, high = np.minimum(low, bottom), np.maximum(high, top)
-        if metric == "cosine":
-            empty = start + np.flatnonzero(~X.any(axis=1))
+        if metric in ROWWISE:
+            empty = start + np.flatnonzero(_without_direction(X, metric, start))
             first = int(empty[0]) if empty.size and first < 0 else first
             zero += empty.size
         elif double:
@@ -147,10 +154,11 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
                 total += X.sum(axis=0, dtype=np.float64)
         if advance is not None:
             advance((start + X.shape[0]) / n)
-    if metric == "cosine":
+    if metric in ROWWISE:
         if zero:
+            what = "constant" if metric == "correlation" else "all zeros"
             raise InputError(
-                f"points: row {first} is all zeros ({zero} such rows), it has no direction; "
+                f"points: row {first} is {what} ({zero} such rows), it has no direction; "
                 "remove it or use metric='euclidean'"
             )
         return Prepared(points, metric, None, 1.0)
@@ -229,10 +237,66 @@ def _read(source: Any, rows: slice) -> NDArray[np.floating]:
     return X.astype(np.float32 if exact else np.float64)
 
 
-def _unit_rows(X: NDArray[np.floating]) -> NDArray[np.float32]:
-    unit = X / np.abs(X).max(axis=1, keepdims=True).astype(np.float64)
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    return np.ascontiguousarray(unit, dtype=np.float32)
+def _changed_rows(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
+    """Rows whose Euclidean distance is that of a metric of `ROWWISE`; by blocks, in double."""
+    found = np.empty(X.shape, dtype=np.float32)
+    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+    for a in range(0, len(X), step):
+        unit = X[a : a + step].astype(np.float64)
+        if metric == "correlation":
+            unit -= unit.mean(axis=1, keepdims=True)
+        unit /= np.abs(unit).max(axis=1, keepdims=True)
+        if metric == "hellinger":
+            unit /= 2 * unit.sum(axis=1, keepdims=True)
+            np.sqrt(unit, out=unit)
+        else:
+            unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+        found[a : a + step] = unit
+    return found
+
+
+def _without_direction(X: NDArray[np.floating], metric: str, start: int) -> NDArray[np.bool_]:
+    """Rows (m,) of which a metric knows nothing; InputError for what it does not take."""
+    bad: Any = np.zeros(len(X), dtype=bool)
+    what = ""
+    if metric == "hellinger":
+        bad, what = (X < 0).any(axis=1), "has a negative value, which is no share; take another"
+    elif metric == "dot":
+        length = np.linalg.norm(X.astype(np.float64), axis=1)
+        bad, what = np.abs(length - 1) > _OFF, "is not of length 1; metric='cosine' makes it so"
+    if bad.any():
+        raise InputError(f"points: row {start + int(np.argmax(bad))} {what} (metric={metric!r})")
+    same = np.ptp(X, axis=1) == 0 if metric == "correlation" else ~X.any(axis=1)
+    return np.asarray(same)
+
+
+# --- Places on the earth
+
+
+def _on_sphere(points: Any) -> NDArray[np.float64]:
+    """Places (n, 2), degrees of latitude and longitude, in space (n, 3), in km; InputError."""
+    found = np.asarray(points[0 : points.shape[0]], dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != 2:
+        raise InputError(
+            f"points: shape {found.shape}; metric='haversine' takes latitude and longitude, (n, 2)"
+        )
+    bad = ~((np.abs(found[:, 0]) <= 90) & (np.abs(found[:, 1]) <= 360))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"points: row {row} is {found[row, 0]:g}, {found[row, 1]:g}, which is no place; give "
+            "latitude (-90 to 90) and longitude in degrees"
+        )
+    up, around = np.deg2rad(found).T
+    flat = np.cos(up)
+    places = np.column_stack([flat * np.cos(around), flat * np.sin(around), np.sin(up)])
+    return EARTH * places
+
+
+def along_the_ground(chords: NDArray[Any]) -> NDArray[Any]:
+    """Lengths of great circles of chords, both in km."""
+    arcs = 2 * EARTH * np.arcsin(np.minimum(chords / (2 * EARTH), 1.0))
+    return np.where(np.isfinite(chords), arcs, np.inf).astype(chords.dtype)
 
 
 def _unit(size: float, precision: np.dtype[Any]) -> float:

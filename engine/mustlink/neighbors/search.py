@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.neighbor_cost import NeighborPlan, knn_plan
+from mustlink.context.neighbor_cost import NeighborPlan, knn_plan, other_plan
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
+from mustlink.neighbors.any_rows import AnyRows
 from mustlink.neighbors.exact import drop_own, exact_neighbours, measured_recall
-from mustlink.neighbors.points_by_rows import Prepared, prepare
+from mustlink.neighbors.points_by_rows import ROWWISE, Prepared, prepare
 
 _SHARE = 0.4  # of the time that is left when the search begins, after which it ends
 _LOW_RECALL = 0.9
 _ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances tell nothing
 
+Points = NDArray[np.float32] | Prepared | AnyRows
 Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
 
 
@@ -39,15 +41,17 @@ def possible(k: int, n: int, recorder: Recorder) -> int:
 
 
 def planned(
-    X: NDArray[np.float32] | Prepared,
+    X: Points,
     k: int,
     budget: int | None,
     n_jobs: int | None,
     *,
     by_tasks: bool = False,
-) -> tuple[NDArray[np.float32] | Prepared, NeighborPlan]:
+) -> tuple[Points, NeighborPlan]:
     """The points, in memory if they may be, and the plan; raises InputError."""
     n, d = X.shape
+    if isinstance(X, AnyRows):
+        return X, other_plan(n, k, *X.plan(k), budget)
     if not isinstance(X, Prepared):
         return X, knn_plan(n, d, k, None)
     plan = knn_plan(
@@ -56,7 +60,7 @@ def planned(
         k,
         budget,
         held=X.held,
-        itemsize=8 if X.shift is not None or X.metric == "cosine" else 4,
+        itemsize=8 if X.shift is not None or X.metric in ROWWISE else 4,
         by_rows=not X.held,
         threads=threads_for(n_jobs),
         by_tasks=by_tasks,
@@ -72,7 +76,7 @@ def planned(
 
 
 def neighbour_lists(
-    X: NDArray[np.float32] | Prepared,
+    X: Points,
     k: int,
     plan: NeighborPlan,
     seed: int,
@@ -88,6 +92,11 @@ def neighbour_lists(
     The search is that of the plan; `sample` random points are compared with exact lists, `folder`
     is for what is written to disk, an `executor` runs the tasks of a plan by tasks.
     """
+    if isinstance(X, AnyRows):
+        from mustlink.kernels.threads import threads
+
+        with threads(n_jobs):
+            return X.lists(k, seed, recorder, sample)
     n = X.shape[0]
     exact = {"method": plan.method, "recall": 1.0, "recall_sample": n}
     if plan.method == "descent":
@@ -160,18 +169,30 @@ def warn_of_copies(equal: int, n: int, recorder: Recorder) -> None:
 def _by_descent(
     X: NDArray[np.float32], k: int, seed: int, recorder: Recorder, sample: int
 ) -> Found:
-    """Lists of NN-descent, on one thread: on several its lists depend on their number."""
-    from pynndescent import NNDescent
-
+    """Lists of NN-descent, with their recall."""
     n = X.shape[0]
-    with recorder.stage("compiling kNN kernels"):
-        tiny = np.random.default_rng(0).standard_normal((512, 8)).astype(np.float32)
-        NNDescent(tiny, n_neighbors=4, random_state=0, n_jobs=1)
-    with in_time(recorder):
-        nodes, lengths = NNDescent(X, n_neighbors=k + 1, random_state=seed, n_jobs=1).neighbor_graph
-        indices, distances = drop_own(nodes, lengths, np.arange(n))
+    indices, distances = descent_lists(X, k, seed, recorder)
     with recorder.stage("kNN recall"):
         size = min(n, max(1, sample))
         some = np.random.default_rng(seed).choice(n, size, replace=False)
         recall = measured_recall(X, some, distances[some])
     return indices, distances, {"method": "descent", "recall": recall, "recall_sample": size}
+
+
+def descent_lists(
+    X: NDArray[np.float32], k: int, seed: int, recorder: Recorder, **metric: Any
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Lists of NN-descent, on one thread: on several they depend on their number.
+
+    `metric` and `metric_kwds` are pynndescent's. It cannot be stopped: where time is short it goes
+    through the points fewer times.
+    """
+    from pynndescent import NNDescent
+
+    how: dict[str, Any] = {"random_state": seed, "n_jobs": 1, **metric}
+    with recorder.stage("compiling kNN kernels"):
+        tiny = np.abs(np.random.default_rng(0).standard_normal((512, X.shape[1])))
+        NNDescent(tiny.astype(np.float32), n_neighbors=4, **how)
+    with in_time(recorder):
+        nodes, lengths = NNDescent(X, n_neighbors=k + 1, **how).neighbor_graph
+        return drop_own(nodes, lengths, np.arange(len(X)))

@@ -17,7 +17,7 @@ from mustlink.constraints.constraint_data import ConstraintData
 from mustlink.constraints.label_groups import SoftLabels
 from mustlink.context.stage_cache import digest
 from mustlink.context.workspace import RegularizedKey, Workspace
-from mustlink.core.check import as_affinity, as_points
+from mustlink.core.check import as_affinity, as_csr, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.scikit_learn import check_is_fitted
@@ -33,6 +33,7 @@ from mustlink.graph import Graph
 from mustlink.graph.graph import Derived
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
+from mustlink.neighbors.any_rows import as_rows
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preprocessing.fitted import Fitted
 from mustlink.propagation.held_out import AnswerCalibration
@@ -303,13 +304,17 @@ def _points_out(points: Any, *, data: bool) -> Any:
     where = getattr(points, "reference", points)  # of points that stay in a file
     if isinstance(where, Mapping):
         return dict(where)
-    X = as_points(points)
+    X = as_rows(points)
     return X if data else {"digest": digest(X), "shape": list(X.shape)}
 
 
 def _points_in(tree: Any, data: Any, graph: Graph) -> Any:
     if tree is None:
         return None
+    if sp.issparse(tree):
+        matrix: Any = tree
+        refuse(matrix.shape[0] != graph.n_rows, "its points")
+        return as_csr(matrix, "model: its points")
     if isinstance(tree, np.ndarray):
         refuse(tree.ndim != 2 or tree.dtype.kind != "f" or len(tree) != graph.n_rows, "its points")
         return as_points(tree, "model: its points")

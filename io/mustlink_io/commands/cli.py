@@ -153,7 +153,7 @@ def cli(context: click.Context) -> None:
       mustlink warm                                     everything compiled, for an image
 
     Data: FILE.h5 or FILE.h5:DATASET, .h5ad, .npy, .npz, .mtx, .csv, .parquet,
-    .metis, .graphml, or an edge list (.edges, .txt, .tsv) with lines "i j [weight]".
+    .metis, .graphml, .svmlight, or an edge list (.edges, .txt, .tsv) with lines "i j [weight]".
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

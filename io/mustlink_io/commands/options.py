@@ -133,8 +133,11 @@ NEIGHBORS = click.option(
 )
 METRIC = click.option(
     "--metric",
-    type=click.Choice(["euclidean", "cosine"]),
-    help="Distance of points; default euclidean.",
+    metavar="NAME",
+    help="Distance of points: euclidean, cosine, correlation, manhattan, chebyshev, minkowski:P, "
+    "canberra, braycurtis, hamming, jaccard, hellinger, haversine (latitude and longitude in "
+    "degrees, distances in km), or another name of pynndescent. Default euclidean, of sparse rows "
+    "cosine; these take dot, euclidean, hellinger and jaccard, too, else they become dense.",
 )
 EDGE_WEIGHTS = click.option(
     "--edge-weights",
@@ -227,8 +230,8 @@ OF_GRAPH = (
     AS,
     click.option(
         "--affinity",
-        type=click.Choice(["knn", "precomputed", "rbf"]),
-        help="Default knn for points, precomputed for a graph.",
+        type=click.Choice(["auto", "knn", "precomputed", "rbf"]),
+        help="Default auto: knn for points, precomputed for a graph.",
     ),
     NEIGHBORS,
     METRIC,

@@ -67,10 +67,15 @@ def is_ours(file: h5py.File, key: str) -> bool:
     )
 
 
+def is_distances(name: str | None) -> bool:
+    """Whether a part is, by its name, scanpy's matrix of distances to neighbours."""
+    parts = (name or "").rstrip("/").split("/")
+    return "obsp" in parts and parts[-1].endswith("distances")
+
+
 def refuse_distances(file: h5py.File, name: str) -> None:
     """Raise InputError for a matrix of distances, where weights say how near nodes are."""
-    last = name.rstrip("/").rpartition("/")[2]
-    if "obsp" in name.split("/") and last.endswith("distances"):
+    if is_distances(name):
         other = name.rstrip("/").removesuffix("distances") + "connectivities"
         raise InputError(
             f"{file.filename}:{name}: holds distances, where the weights of a graph are larger the "

@@ -21,7 +21,16 @@ from mustlink_io.formats import anndata, edges, matrices, networks, points, tabl
 from mustlink_io.formats.points import Advance, Apart, PointsSpec, Reopen, silent
 from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5 import size_checks, store
-from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
+from mustlink_io.hdf5.file_names import (
+    EDGES,
+    HDF5,
+    METIS,
+    PICTURES,
+    SUFFIXES,
+    SVMLIGHT,
+    Place,
+    parse,
+)
 from mustlink_io.hdf5.store import FileNames
 
 Kind = Literal["points", "graph"]
@@ -39,6 +48,7 @@ class FileContent:
     names: NodeNames | None = None
     note: str | None = None
     is_graph: bool = False
+    is_points: bool = False
     arcs: bool = False
     doubts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -219,6 +229,21 @@ def undirected(
     return found, (note,), ()
 
 
+def _of_distances(matrix: sp.csr_matrix, place: Place) -> FileContent:
+    """The graph of scanpy's distances to neighbours, weighted as one of points; InputError."""
+    from mustlink.graph.given_neighbors import graph_of_distances
+
+    try:
+        graph = graph_of_distances(matrix, "local")
+    except InputError as error:
+        raise InputError(f"{place}: {str(error).removeprefix('affinity: ')}") from None
+    note = (
+        f"{place}: distances to neighbours are weighted as those of points, by local scaling; "
+        f"{anndata.NEAR} has the weights of scanpy"
+    )
+    return FileContent(graph.affinity, note=note, is_graph=True)
+
+
 def arcs(found: edges.NamedGraph) -> FileContent:
     """Edges as a file lists them, each in its direction."""
     return FileContent(*found, is_graph=True, arcs=True)
@@ -268,6 +293,7 @@ def load(
     steps: Preparation = _NOTHING,
     apart: tuple[Apart, ...] = (),
     gaps: bool = False,
+    sparse: bool = False,
 ) -> InputData:
     """Load points or a graph; the file's contents decide unless `want` does.
 
@@ -276,11 +302,12 @@ def load(
     its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
     `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
     where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
-    left as NaN if allowed. Raises InputError.
+    left as NaN if allowed; rows of `sparse` matrices are points in CSR if allowed, else an array.
+    Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
-    spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps)
+    spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps, sparse)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, spec)
     if place.part and place.suffix != ".npz":
@@ -304,6 +331,8 @@ def _read(place: Place, spec: PointsSpec, *, directed: bool) -> FileContent:
         return FileContent(matrices.pick(place))
     if place.suffix == ".mtx":
         return FileContent(matrices.read_mtx(path))
+    if place.suffix in SVMLIGHT:
+        return FileContent(*matrices.read_svmlight(path), is_points=True)
     if place.suffix in METIS:
         matrix, note = networks.read_metis(path)
         return FileContent(matrix, None, note, is_graph=True)
@@ -340,17 +369,22 @@ def _decide(
     square = value.ndim == 2 and value.shape[0] == value.shape[1]
     if want == "points" and is_graph:
         raise InputError(f"{place}: is a graph, where points are wanted")
-    if want not in (None, "points") or (want is None and sparse and square):
+    if want not in (None, "points") or (want is None and sparse and square and not found.is_points):
         if not spec.steps.is_nothing:
             raise InputError(f"{place}: is a graph, which has no columns to prepare")
         return graph_of(found, want, place)
     doubts: tuple[str, ...] = ()
-    if sparse and want is None and place.suffix != anndata.ENDING:
+    if sparse and want is None and not found.is_points and place.suffix != anndata.ENDING:
         n, d = value.shape
         doubts = (
             f"{place}: a sparse matrix of {n:,} x {d:,} is read as {n:,} points with a graph of "
             "their neighbours; where its entries join rows with columns: mustlink cluster --as "
             "bipartite (--as points: they are points)",
+        )
+    if sparse and spec.sparse and spec.steps.is_nothing:
+        rows = sp.csr_matrix(value, dtype=np.float32)
+        return InputData(
+            *("points", rows, place, found.names), doubts=doubts, columns=found.columns
         )
     if sparse:
         value = matrices.DenseRows(value)
@@ -375,8 +409,9 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
         if matrices.is_sparse_group(store.find(file, name)):
-            anndata.refuse_distances(file, name)
             found = FileContent(matrices.read_sparse(file, name))
+            if anndata.is_distances(name) and want in (None, "graph"):
+                found = _of_distances(found.value, named)
             data = _decide(found, want, named, advance, spec)
             if data.kind == "graph" and data.sides is None:
                 weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
@@ -389,7 +424,7 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
 
             data = _decide(found, want, named, advance, spec, reopen)
         names = _names(file, place, name, data.n_rows) if data.sides is None else None
-        notes = () if note is None else (note,)
+        notes = tuple(one for one in (note, found.note) if one is not None)
         of_picture = name.strip("/") == "graph" and data.kind == "graph"
         image = store.image(file, int(data.value.shape[0])) if of_picture else None
         return replace(data, names=names, notes=(*notes, *data.notes), image=image)

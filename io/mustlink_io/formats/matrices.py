@@ -370,6 +370,20 @@ def mtx_header(path: Path) -> MtxHeader:
     return head
 
 
+def read_svmlight(path: Path) -> tuple[sp.csr_matrix, None, str]:
+    """Rows of a file of lines `target column:value …`, no names, a note; raises InputError."""
+    from sklearn.datasets import load_svmlight_file
+
+    store.check_file(path)
+    with store.refusing(f"{path}: not lines of `target column:value ...`"):
+        X, _ = load_svmlight_file(str(path), dtype=np.float32)
+    return (
+        sp.csr_matrix(X),
+        None,
+        f"{path}: the first number of each line is left out",
+    )
+
+
 def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:
     """Read a Matrix Market file: CSR if sparse, an array if dense; raises InputError."""
     import scipy.io

@@ -47,13 +47,14 @@ class PointsSpec:
     """How points are prepared, and from how many bytes on they are left on disk.
 
     `apart` are columns of a table that are none of the points; `gaps` stay NaN where no step fills
-    them.
+    them; `sparse` matrices stay so where no step prepares their columns.
     """
 
     steps: Preparation
     lazy_above: int | None = None
     apart: tuple[Apart, ...] = ()
     gaps: bool = False
+    sparse: bool = False
 
     def stays(self, shape: Sequence[int]) -> bool:
         """Whether points of a shape are left on disk."""

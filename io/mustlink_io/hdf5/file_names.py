@@ -10,9 +10,10 @@ HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 EDGES = (".edges", ".txt", ".tsv")
 METIS = (".metis", ".graph")
 PICTURES = (".png", ".jpg", ".jpeg")
+SVMLIGHT = (".svmlight", ".libsvm")
 SUFFIXES = (
     "FILE.h5[:DATASET], .h5ad[:DATASET], .npy, .npz[:NAME], .mtx, .csv, .parquet, METIS (.metis, "
-    ".graph), .graphml, or an edge list .edges, .txt, .tsv"
+    ".graph), .graphml, .svmlight, or an edge list .edges, .txt, .tsv"
 )
 FORMS = {  # what an ending says of a file that is written
     ".h5": "h5",

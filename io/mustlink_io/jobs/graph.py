@@ -20,6 +20,7 @@ from mustlink.core.process_memory import peak_bytes
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
 from mustlink.errors import InputError
 from mustlink.graph import DiskGraph
+from mustlink.neighbors.any_rows import bytes_of_rows, search_bytes
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -34,7 +35,7 @@ from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs.carried import graph_of_all
 from mustlink_io.jobs.diagnostics import graph_health, health_of, stages_of
-from mustlink_io.jobs.methods import flag
+from mustlink_io.jobs.methods import flag, keeps_sparse
 from mustlink_io.jobs.on_disk import shape_of, tells_shape
 
 _USUAL = 15  # neighbours
@@ -95,7 +96,8 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                 if job.executor is not None:
                     lazy_above = 0  # workers read the file
                 apart = columns_apart(job.data, weights=job.weights)
-                loaded = formats.load(job.data, None, advance, lazy_above, job.steps, apart)
+                how: dict[str, Any] = {"apart": apart, "sparse": keeps_sparse(params)}
+                loaded = formats.load(job.data, None, advance, lazy_above, job.steps, **how)
                 weights = _weights(job, loaded.n_rows, loaded.names)
             loaded.report(recorder)
             image = loaded.image
@@ -105,11 +107,10 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
             else:
-                shape = loaded.value.shape
-                allowed = _allowed(job, *shape, in_memory=isinstance(loaded.value, np.ndarray))
+                allowed, by_cells = _allowed_for(job, loaded.value)
                 memory = allowed.limit
-                recorder.keep_to(allowed, getattr(loaded.value, "nbytes", 0))
-                if plain and _stays_on_disk(loaded, memory, params):
+                recorder.keep_to(allowed, bytes_of_rows(loaded.value))
+                if plain and by_cells and _stays_on_disk(loaded, memory, params):
                     more = {"n_jobs": job.threads, "memory": memory}
                     return _outcome(_write_rows(loaded, target, params, recorder, **more), recorder)
                 folder = target.parent
@@ -154,7 +155,16 @@ def _declared(job: GraphJob) -> Allowed:
     if not tells_shape(job.data):
         return Allowed()
     shape = shape_of(job.data, replace(job.steps, one_hot=(), drop_missing=False, drop=()))
-    return _allowed(job, shape.n, shape.d) if shape.d else Allowed()
+    sparse = shape.entries > 0 and keeps_sparse(job.params)  # of which the engine decides
+    return _allowed(job, shape.n, shape.d) if shape.d and not sparse else Allowed()
+
+
+def _allowed_for(job: GraphJob, points: Any) -> tuple[Allowed, bool]:
+    """What may be taken for a graph of points, and whether cells know their distance."""
+    if search_bytes(points, job.params.get("metric", AUTO), 1):
+        return named_memory(job.memory) or Allowed(), False  # else the engine decides
+    n, d = points.shape
+    return _allowed(job, n, d, in_memory=bytes_of_rows(points) > 0), True
 
 
 def _allowed(job: GraphJob, n: int, d: int, *, in_memory: bool = False) -> Allowed:

@@ -25,7 +25,7 @@ from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Apart, columns_apart
 from mustlink_io.hdf5.file_names import FORMS
 from mustlink_io.jobs.diagnostics import command_line, content_of, findings_of
-from mustlink_io.jobs.methods import Method, flag, steps_of
+from mustlink_io.jobs.methods import Method, flag, keeps_sparse, steps_of
 from mustlink_io.jobs.side_information import class_shares
 
 # Fields in the order in which they are typed.
@@ -140,6 +140,12 @@ class Job(ABC):
             "--no-model": self.no_model or None,
         }
         return command_line(self.verb, self.data, options)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse rows stay so: methods that fit points and other distances want arrays."""
+        fits_points = "points" in self.methods[self.method].needs
+        return not fits_points and keeps_sparse(self.params)
 
     @property
     def wanted(self) -> formats.Want | None:

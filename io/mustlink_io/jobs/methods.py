@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,14 @@ GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
 _LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier"})
+
+
+def keeps_sparse(params: Mapping[str, Any]) -> bool:
+    """Whether options of a graph are for sparse rows, too."""
+    from mustlink.neighbors.sparse_points import SPARSE
+
+    dense = params.get("affinity") == "rbf"
+    return not dense and params.get("metric", "auto") in ("auto", *SPARSE)
 
 
 @dataclass(frozen=True)

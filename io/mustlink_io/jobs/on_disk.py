@@ -22,7 +22,7 @@ from mustlink.graph.structure import has_even_degrees
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import matrices, networks
+from mustlink_io.formats import anndata, matrices, networks
 from mustlink_io.formats.points import Apart
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
@@ -37,6 +37,7 @@ _NOTHING = Preparation()
 class Shape:
     """Size of the data: n points of d coordinates, or n nodes with `nnz` stored weights (d = 0).
 
+    `entries` are those of sparse rows that are points.
     `even` tells whether the nodes of a graph in HDF5 are known to have about as many edges each.
     """
 
@@ -45,6 +46,7 @@ class Shape:
     nnz: int
     file_bytes: int
     even: bool = False
+    entries: int = 0
 
 
 def shape_of(
@@ -85,12 +87,17 @@ def shape_of(
                     there = stored[stored > 0]
                     even = there.size > 0 and has_even_degrees(there)
                     return Shape(declared[0], 0, int(stored.sum()), size, even)
+                entries = int(store.dataset(file, f"{name}/data", values=False).shape[0])
+                return Shape(*declared, 0, size, entries=entries)
     if len(declared) == 2:
         return Shape(int(declared[0]), int(declared[1]), 0, size)
-    loaded = formats.load(text, None if want == "graph" else want, steps=counted, apart=apart)
+    want = None if want == "graph" else want
+    loaded = formats.load(text, want, steps=counted, apart=apart, sparse=True)
     n, d = (int(part) for part in loaded.value.shape)
-    is_graph = loaded.kind == "graph"
-    return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)
+    stored = int(getattr(loaded.value, "nnz", 0))
+    if loaded.kind == "graph":
+        return Shape(n, 0, stored, size)
+    return Shape(n, d, 0, size, entries=stored)
 
 
 def tells_shape(text: str) -> bool:
@@ -199,6 +206,7 @@ def is_by_rows(job: Any) -> bool:
     with store.open_h5(place.path) as file:
         name, _ = formats.default_part(file, place, "graph")
         is_sparse = matrices.is_sparse_group(store.find(file, name))
+        is_sparse = is_sparse and not anndata.is_distances(name)
         return is_sparse and matrices.is_by_rows(file, name)
 
 

@@ -15,6 +15,8 @@ from mustlink.context.fit_plan import (
     plan_on_disk,
 )
 from mustlink.context.method_cost import FitInput, Size, full_problem, home_for
+from mustlink.context.neighbor_cost import compared_bytes, sparse_bytes
+from mustlink.context.rates import other_seconds
 from mustlink.core.check import as_integer
 from mustlink.core.deadline import duration_text
 from mustlink.core.process_memory import size_text
@@ -26,6 +28,7 @@ from mustlink.core.resources import (
     named_memory,
 )
 from mustlink.errors import InputError
+from mustlink.neighbors.any_rows import BY_CELLS
 from mustlink.propagation.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
@@ -43,6 +46,7 @@ from mustlink_io.jobs.on_disk import (
 )
 
 _GRAPH = ("kNN graph", "weights", "components")
+_AS_THEY_ARE = "how long rows are compared depends on them, by a factor of four"
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 _SINGLE = 1e-4  # residual down to which vectors of ranks are in single precision
 _SMALL = 64  # times the bytes of a file that are less than what may be taken
@@ -126,7 +130,10 @@ def plan_job(
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
     job = job.settled(is_graph=not is_points)
     job.check_count(shape.n)
-    seen = probe_of(job.data, job.steps) if is_points else Probe()
+    other = is_points and _searched(job, shape) > 0
+    seen = probe_of(job.data, job.steps) if is_points and not other else Probe()
+    if other:
+        seen = replace(seen, later=_AS_THEY_ARE)
     if not job.steps.is_nothing:  # of data that are prepared, only which rows are equal
         seen = Probe(distinct=seen.distinct)
     fit = _input_of(job, shape, seen, is_points)
@@ -167,6 +174,15 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         nodes = n if seen.distinct is None or job.views else seen.distinct
         k = min(job.neighbours, n - 1)
         size = FitInput(nodes, others, shape.d, k, n, beside=beside)
+        if searched := _searched(job, shape):
+            d = -(-2 * shape.entries // n) if _is_sparse(job, shape) else shape.d
+            seconds = other_seconds(n, shape.d, shape.entries if d != shape.d else 0)
+            how: dict[str, Any] = {
+                "searched": searched,
+                "search_seconds": seconds,
+                "in_file": False,
+            }
+            size = replace(size, d=max(1, d), **how)
     else:  # of directed graphs every node is there twice
         often = 2 if job.doubles else 1
         size = FitInput(often * n, often * shape.nnz + others, 0, 0, n, beside=beside)
@@ -198,6 +214,20 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         regularized=not shape.even and _is_auto(job, "regularization"),
         caches_vectors=job.method == "ncut" and not of_labels,
     )
+
+
+def _is_sparse(job: Any, shape: Shape) -> bool:
+    """Whether points stay sparse."""
+    return bool(shape.entries and job.takes_sparse and job.steps.is_nothing)
+
+
+def _searched(job: Any, shape: Shape) -> int:
+    """Bytes of a search that is not by cells, 0 where it is."""
+    k, metric = min(job.neighbours, shape.n - 1), job.params.get("metric", AUTO)
+    if _is_sparse(job, shape):
+        return sparse_bytes(shape.n, shape.entries, k)
+    usual = metric in (AUTO, *BY_CELLS)
+    return 0 if usual else compared_bytes(shape.n, shape.d, k)
 
 
 def _is_auto(job: Any, name: str) -> bool:

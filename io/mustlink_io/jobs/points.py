@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import digest
-from mustlink.core.check import as_points
 from mustlink.errors import InputError
+from mustlink.neighbors.any_rows import as_rows
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats.points import Apart
 
-_HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content")
+_HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content", "sparse")
 _ROWS = 1 << 16  # looked at in one go
 
 
@@ -32,17 +33,26 @@ class PointsElsewhere:
         self.reference = dict(reference)
         self.shape: tuple[int, int] = tuple(reference["shape"])
         self._model = model
-        self._found: NDArray[Any] | None = None
+        self._found: Any = None
         if "file" in reference:
             self._place()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All of them; raises InputError where they are not there, or others."""
+        found: Any = self._all()
+        found = found if isinstance(found, np.ndarray) else found.toarray()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def whole(self) -> Any:
+        """All of them, sparse as they were fitted; raises InputError as `__array__` does."""
+        return np.asarray(self) if not self.reference.get("sparse") else self._all()
+
+    def _all(self) -> Any:
         if self._found is None:
             self._found = self._read()
-        return self._found if dtype is None else self._found.astype(dtype, copy=False)
+        return self._found
 
-    def _read(self) -> NDArray[Any]:
+    def _read(self) -> Any:
         if "file" not in self.reference:
             raise InputError(
                 f"{self._model}: the points are not in it, only their digest; give them: "
@@ -64,7 +74,8 @@ class PointsElsewhere:
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self._model}: damaged: how points were read; save anew") from error
         how["want"] = "points" if self.reference["want"] == "points" else None
-        return as_points(formats.load(str(place), **how).value)
+        how["sparse"] = bool(self.reference.get("sparse"))
+        return as_rows(formats.load(str(place), **how).value)
 
     def _place(self) -> formats.Place:
         """Their file, as it was named or beside the model; InputError where it is no file.
@@ -85,6 +96,9 @@ class PointsElsewhere:
 
 def fingerprint(X: Any) -> str:
     """SHA-256 of points (n, d) in single precision, which is how files are read; by rows."""
+    if sp.issparse(X):
+        matrix: Any = X
+        return digest(sp.csr_matrix(matrix, dtype=np.float32))
     found = hashlib.sha256()
     for first in range(0, X.shape[0], _ROWS):
         found.update(np.ascontiguousarray(X[first : first + _ROWS], dtype=np.float32).data)
@@ -96,7 +110,7 @@ def reference_of(
 ) -> dict[str, Any]:
     """How points are found again: from which file, read as what, prepared how; and which."""
     complete = [(one.option, one.name) for one in apart]
-    which = list(X.shape), fingerprint(X)
+    which = list(X.shape), fingerprint(X), bool(sp.issparse(X))
     return dict(zip(_HOW, (text, sha256, want, steps.to_dict(), complete, *which), strict=True))
 
 
@@ -107,21 +121,23 @@ def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
     """
     shape: Any = reference.get("shape")
     fine = isinstance(shape, list | tuple) and len(shape) == 2
-    complete = "digest" in reference or set(_HOW) - {"content"} <= set(reference) <= set(_HOW)
+    complete = "digest" in reference or set(_HOW) - {"content", "sparse"} <= set(reference) <= set(
+        _HOW
+    )
     complete = complete and isinstance(reference.get("file", ""), str)
     if not fine or not complete or not all(isinstance(size, int) and size > 0 for size in shape):
         raise InputError(f"{model}: damaged: the reference to its points; save it anew")
     elsewhere = PointsElsewhere(reference, model)
     if data is None:
         return elsewhere
-    X = as_points(data, "data")
+    X = as_rows(data, "data")
     if X.shape != tuple(shape):
         raise InputError(f"{model}: data of shape {X.shape}; those that were fitted have {shape}")
     if "digest" in reference:
         same = digest(X) == reference["digest"]
     else:  # models of 0.1 do not say which points they are: their file does
         X = X.astype(np.float32, copy=False)  # as files are read
-        same = fingerprint(X) == (reference.get("content") or fingerprint(np.asarray(elsewhere)))
+        same = fingerprint(X) == (reference.get("content") or fingerprint(elsewhere.whole()))
     if not same:
         raise InputError(f"{model}: data are other points than those that were fitted")
     return X

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.fit_plan import HELD_OUT, Plan
@@ -46,7 +47,8 @@ def look(
     """What is found, for a report; None where there is nothing to compare, or no room or time."""
     from mustlink.advice.baseline import baseline
 
-    if labels is None or data.kind == "graph" or data.image is not None:
+    sparse = sp.issparse(data.value)  # rivals know dense columns
+    if labels is None or data.kind == "graph" or data.image is not None or sparse:
         return None
     (n, d), cost = data.value.shape, estimator.cost()
     classes = int(labels.max(initial=0)) + 1
@@ -203,7 +205,8 @@ def _read(
     else:
         by_blocks = executor is not None or (planned is not None and planned.lazy)
         lazy_above = 0 if by_blocks else None  # workers read the file, too
-        data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
+        how: dict[str, Any] = {"steps": job.steps, "apart": job.apart, "sparse": job.takes_sparse}
+        data = formats.load(job.data, job.wanted, advance, lazy_above, **how)
     if executor is not None and data.kind == "graph":
         what = "is a graph, whose neighbours are known"
         raise InputError(f"{data.place}: {what}; leave out --workers and --scheduler")
@@ -266,6 +269,8 @@ def _estimator(job: Job, allowed: Allowed | None, data: formats.InputData, side:
     limits: dict[str, Any] = {"n_jobs": job.threads, "time_limit": job.time_limit}
     limits["memory"] = AUTO if allowed is None or allowed.source else allowed.limit
     if data.kind != "graph":
+        if sp.issparse(data.value):  # also where it is square: what it is has been decided
+            limits["affinity"] = "knn"
         return job.estimator(side, **limits).allow(allowed)
     for name in sorted(GRAPH_OPTIONS & set(job.params)):
         value = job.params[name]
