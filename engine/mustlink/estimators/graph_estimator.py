@@ -56,13 +56,15 @@ from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+from mustlink.neighbors.representatives import NewShares, check_representatives, joined_rows
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 Floats = NDArray[np.float64]
+_EDGES = 100  # of a representative, about
 _COLUMNS = 10  # of a method that names no other
-_GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
+_GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights", "representatives")
 
 
 @dataclass(eq=False, repr=False)
@@ -103,6 +105,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     memory: int | str | None = AUTO
     time_limit: float | str | None = None
     graph_weights: Any = "auto"
+    representatives: int | str | None = None
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
@@ -199,6 +202,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if found is None:
             return
         given, held, copies = found
+        if (p := self._n_representatives(X)) is not None:
+            shares = 48 * given.n if not given.in_file else 0
+            given, copies = FitInput(p, _EDGES * p, beside=given.beside + shares), 0
         given, held = replace(given, beside=given.beside + beside), held + beside
         cost = cost if given.d else cost.of_given()
 
@@ -271,7 +277,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if not isinstance(X, Graph):
             check_columns(self, X)
 
-    def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
+    def _new_points(self, X: Any, columns: int = 0) -> NewPoints | NewShares:
         """Points of the same columns beside those that were fitted; raises InputError.
 
         `columns` are those of what is wanted of them, which must fit into `memory`.
@@ -291,6 +297,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 f"memory: {size_text(budget)} given, but {new.shape[0]} points by {columns} "
                 f"columns take {size_text(needed)}; give fewer points at a time, or raise memory"
             )
+        if self.graph_.shares is not None:
+            return NewShares(new, self.graph_.shares)
         near = self.n_neighbors, self.metric
         return NewPoints.beside(as_points(self._points), self.graph_, new, *near)
 
@@ -314,6 +322,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """
         check_choice(self.affinity, AFFINITIES, "affinity")
         views = X
+        if isinstance(X, Views) and self.representatives is not None:
+            raise InputError("representatives: several graphs have none; leave one of both out")
         X = unwrapped(X.first if isinstance(X, Views) else X)
         X = self._in_memory(X, cost) if isinstance(X, DiskGraph) else X
         self._remember(X)
@@ -326,6 +336,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         else:
             self._check_points(X, held, cost or self.cost())
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
+            made_by["representatives"] = self._n_representatives(X)
             limits = {"n_jobs": self.n_jobs, "memory": self._budget}
             limits["executor"] = getattr(self, "_searches", None)
             shelf = StageCache(recorder, self._keeper)
@@ -390,7 +401,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             new, points = as_points(X), as_points(self._points)
             check_columns(self, X, reset=False)
             with recorder.stage("joining points"):
-                graph = joined_points(before, points, new)
+                graph = (
+                    joined_rows(before, new)
+                    if before.shares
+                    else joined_points(before, points, new)
+                )
             self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])
         if weights is not None:
             weights = np.append(weights, np.ones(graph.n_rows - weights.size))
@@ -454,10 +469,24 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 )
         return Workspace(graph, recorder, self._keeper, budget, single, held, row_weights)
 
+    def _n_representatives(self, X: Any) -> int | None:
+        """How many points stand for all of X, None: each for itself; raises InputError."""
+        p = self.representatives
+        if p is None:
+            return None
+        if isinstance(X, Graph | DiskGraph) or self.affinity != "knn":
+            raise InputError(
+                'representatives: they stand for points; give points with affinity="knn", or leave '
+                "them out"
+            )
+        return check_representatives(p, n_rows(X))
+
     def _check_points(self, X: Any, held: int, cost: Cost) -> None:
         """Raise InputError where points are too many for the memory, whatever their graph."""
         budget, shape = self._budget, tuple(getattr(X, "shape", ()))
         if budget is None or self.affinity != "knn" or len(shape) != 2:
+            return
+        if self._n_representatives(X) is not None:
             return
         room, k = budget - held, as_integer(self.n_neighbors, "n_neighbors", 1)
 

@@ -261,7 +261,12 @@ def graph_where_short(
     """
     budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
     is_points = estimator.affinity == "knn" and len(shape) == 2 and not sp.issparse(X)
-    if budget is None or not is_points or isinstance(X, Graph | DiskGraph):
+    if (
+        budget is None
+        or estimator.representatives is not None
+        or not is_points
+        or isinstance(X, Graph | DiskGraph)
+    ):
         return X
     n, d = shape
     k = min(as_integer(estimator.n_neighbors, "n_neighbors", 1), n - 1)
