@@ -299,13 +299,11 @@ def _shares_in(tree: Any, rows: Any, p: int) -> Shares | None:
     )
     refuse(not isinstance(finder, Representatives), "its representatives")
     assert isinstance(finder, Representatives)
-    C, n, r, shift = finder.centres, rows.size, finder.nearest, finder.shift
+    C, n, r = finder.centres, rows.size, finder.nearest
     fine = isinstance(C, np.ndarray) and C.ndim == 2 and len(C) == p and C.dtype == np.float32
     fine = fine and isinstance(r, int) and 1 <= r <= p and finder.metric in ("euclidean", "cosine")
     fine = fine and isinstance(finder.unit, float) and 0 < finder.unit < np.inf
-    fine = fine and (
-        shift is None or (isinstance(shift, np.ndarray) and shift.shape == C.shape[1:])
-    )
+    fine = fine and (finder.shift is None or np.shape(finder.shift) == C.shape[1:])
     fine = fine and _within(first, (p,), n)
     if near is not None or shares is not None:
         fine = fine and _within(near, (n, r), p) and isinstance(shares, np.ndarray)
