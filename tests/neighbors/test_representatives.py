@@ -67,7 +67,7 @@ def test_the_small_problem_is_that_of_all_rows():
 def test_rows_in_a_file_have_the_same_graph(weighted):
     X, _ = blobs(2, 500)
     here = representative_graph(X, 50, random_state=3)
-    there = representative_graph(in_file(X), 50, random_state=3, memory=1)
+    there = representative_graph(in_file(X), 50, random_state=3, held=0)
     if weighted:
         w = np.random.default_rng(0).integers(0, 4, len(X)).astype(float)
         here, there = here.weighing(w), there.weighing(w)
@@ -77,7 +77,16 @@ def test_rows_in_a_file_have_the_same_graph(weighted):
     assert (here.affinity != there.affinity).nnz == 0
     assert np.array_equal(here.rows, there.rows)
     values = np.random.default_rng(1).random((50, 3))
-    assert np.array_equal(here.spread(values), there.spread(values))
+    rows = there.spread(values)
+    assert np.array_equal(here.spread(values), rows)
+    assert np.array_equal(here.spread(values)[[7, 3]], rows[[7, 3]])
+    assert np.array_equal(here.spread(values).shape, rows.shape)
+    whole = values.argmax(axis=1)
+    assert np.array_equal(here.spread(whole), there.spread(whole))
+    rows.fix(np.array([3, 400]), np.zeros((2, 3)))
+    assert np.flatnonzero(~np.asarray(rows).any(axis=1)).tolist() == sorted(
+        {3, 400} | set(np.flatnonzero(~here.spread(values).any(axis=1)))
+    )
 
 
 def test_each_point_its_own_representative_is_the_full_graph():

@@ -471,7 +471,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """Clusters and embedding of the nodes."""
         first, labels = self.graph_.first_rows, self.labels_
         k = max(self.report_.n_clusters, int(labels.max(initial=-1)) + 1)
-        return Evidence.of(self.graph_, labels[first], np.asarray(self.embedding_)[first], k)
+        return Evidence.of(self.graph_, labels[first], self.embedding_[first], k)
 
     # --- fewer and more clusters than K
 

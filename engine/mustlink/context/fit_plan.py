@@ -32,6 +32,12 @@ from mustlink.context.rates import (
     spreading_seconds,
     step_work,
 )
+from mustlink.context.represented_cost import (
+    choosing_work,
+    least_memory,
+    represented,
+    shares_work,
+)
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.core.resources import Allowed
 
@@ -254,6 +260,26 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
     if unknown:
         promise = "at least"
     return stages.plan(promise=promise, why=tuple(filter(None, why)))
+
+
+def plan_of_representatives(fit: PlanInput, p: int) -> Plan:
+    """The plan where p representatives stand for all points, which are read a few times."""
+    given = fit.given
+    few = represented(given, p)
+    held = few.beside + (0 if given.in_file else given.points)
+    home = Home("memory", least_memory(given, fit.cost, p), held, "", lazy=given.in_file)
+    stages = _Stages(replace(fit, given=few, rival=0.0, regularized=False, labels=False), home)
+    stages.begin()
+    n, d, name = given.n, given.d, "shares of representatives"
+    work, peak = shares_work(n, p, d), PROGRAM + held
+    stages.add("checking points", peak, seconds=duration("reading", 4.0 * n * d))
+    stages.add("representatives", peak, seconds=duration(name, choosing_work(n, p, d)))
+    stages.add(name, peak, work)
+    stages.changes.append(f"{p:,} representatives stand for {n:,} points")
+    size = Size(p, few.nnz)
+    _solve(stages, fit.cost, size, single=False, hard=False)
+    stages.add("labels of rows", peak, seconds=duration(name, work))
+    return stages.plan()
 
 
 def _graph(stages: _Stages) -> Size:

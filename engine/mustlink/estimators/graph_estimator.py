@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
+from mustlink.context.represented_cost import representatives_for, represented
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.context.workspace import Workspace
 from mustlink.core import io_entry_points
@@ -32,9 +34,16 @@ from mustlink.core.check import (
     as_random_state,
     check_choice,
 )
+from mustlink.core.deadline import parse_duration
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import size_text
-from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
+from mustlink.core.resources import (
+    AUTO,
+    Allowed,
+    allowed_memory,
+    automatic_memory,
+    named_memory,
+)
 from mustlink.core.scikit_learn import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -62,7 +71,6 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 Floats = NDArray[np.float64]
-_EDGES = 100  # of a representative, about
 _COLUMNS = 10  # of a method that names no other
 _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights", "representatives")
 
@@ -111,6 +119,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
 
     _allowed = None  # type: Allowed | None  # what memory="auto" is in a fit; no parameter
+    _represented = None  # type: tuple[Any, int | None, str] | None  # what "auto" took for X
 
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -203,8 +212,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             return
         given, held, copies = found
         if (p := self._n_representatives(X)) is not None:
-            shares = 48 * given.n if not given.in_file else 0
-            given, copies = FitInput(p, _EDGES * p, beside=given.beside + shares), 0
+            given, copies = represented(given, p), 0
         given, held = replace(given, beside=given.beside + beside), held + beside
         cost = cost if given.d else cost.of_given()
 
@@ -336,7 +344,10 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         else:
             self._check_points(X, held, cost or self.cost())
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
-            made_by["representatives"] = self._n_representatives(X)
+            made_by["representatives"] = p = self._n_representatives(X)
+            if self.representatives == AUTO and self._represented is not None:
+                took = "a graph of all points" if p is None else f"{p:,} stand for all points"
+                recorder.note(f"representatives: {took}: {self._represented[2]}")
             limits = {"n_jobs": self.n_jobs, "memory": self._budget}
             limits["executor"] = getattr(self, "_searches", None)
             shelf = StageCache(recorder, self._keeper)
@@ -479,7 +490,22 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 'representatives: they stand for points; give points with affinity="knn", or leave '
                 "them out"
             )
-        return check_representatives(p, n_rows(X))
+        if p != AUTO:
+            return check_representatives(p, n_rows(X))
+        if self._represented is None or self._represented[0] is not X:
+            self._represented = X, *self._automatic_representatives(X)
+        return self._represented[1]
+
+    def _automatic_representatives(self, X: Any) -> tuple[int | None, str]:
+        """How many "auto" takes for X, and why."""
+        found = input_of(X, None, self.affinity, self.n_neighbors)
+        if found is None:
+            return None, "not points in an array or a file"
+        limit = (named_memory(self.memory) or self._allowed or automatic_memory()).limit
+        clusters = getattr(self, "n_clusters", None)
+        k = clusters if isinstance(clusters, int) else 0
+        seconds = math.inf if self.time_limit is None else parse_duration(self.time_limit)
+        return representatives_for(limit, seconds, self.cost(), found[0], k)
 
     def _check_points(self, X: Any, held: int, cost: Cost) -> None:
         """Raise InputError where points are too many for the memory, whatever their graph."""

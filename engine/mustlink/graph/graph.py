@@ -161,7 +161,7 @@ class Graph:
         found[self.rows[::-1]] = np.arange(self.rows.size)[::-1]  # the last written is the first
         return found
 
-    def spread(self, X: NDArray[Any]) -> NDArray[Any]:
+    def spread(self, X: NDArray[Any]) -> Any:
         """Values of nodes (n, …) for every row of the caller; see `Shares.mean`."""
         if self.shares is not None:
             return self.shares.mean(X)

@@ -65,8 +65,7 @@ class Shares:
 
     def blocks(self) -> Iterator[tuple[slice, Near]]:
         """All rows in order, by blocks that do not depend on where they are."""
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
+        for part in _parts(self.n_rows):
             yield part, self.of(part)
 
     def matrix(self, weights: Floats | None = None, rows: Any = None) -> sp.csr_matrix:
@@ -89,10 +88,15 @@ class Shares:
             total, mass = total + product, mass + count
         return symmetric(total), mass
 
-    def mean(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Zv (n, …) of values of nodes (p, …): of numbers that are whole the vote, see `vote`."""
+    def mean(self, values: NDArray[Any]) -> Any:
+        """Zv (n, …) of values of nodes (p, …): of numbers that are whole the vote, see `vote`.
+
+        Where shares are found again, `MixedRows` that are made when they are read.
+        """
         if values.dtype.kind in "iu":
             return self.vote(values)
+        if self.near is None:
+            return MixedRows(self, values)
         found = np.empty((self.n_rows, *values.shape[1:]), dtype=values.dtype)
         for part, near in self.blocks():
             found[part] = mixed(near, values)
@@ -115,6 +119,50 @@ class Shares:
             total += np.bincount(cells.ravel(), shares.ravel(), total.size)
         found: NDArray[np.int64] = numbers[total.reshape(-1, c).argmax(axis=1)].astype(np.int64)
         return found
+
+
+class MixedRows:
+    """Zv (n, …) of values of nodes (p, …), whose rows are made when they are read; see `fix`."""
+
+    def __init__(self, own: Shares, values: NDArray[Any]) -> None:
+        self._own, self._values = own, values
+        self.shape: tuple[int, ...] = (own.n_rows, *values.shape[1:])
+        self.dtype, self.ndim = values.dtype, values.ndim
+        self._fixed: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return int(self.dtype.itemsize * np.prod(self.shape[1:]))
+
+    def fix(self, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
+        """Let rows (m,), ascending, have these values (m, …) whatever their shares."""
+        self._fixed = rows, values
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Some rows, a slice or numbers."""
+        rows = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.int64)
+        found = mixed(self._own.of(rows), self._values)
+        if self._fixed is not None:
+            fixed, values = self._fixed
+            asked = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+            at = np.minimum(np.searchsorted(fixed, asked), max(fixed.size - 1, 0))
+            known = fixed[at] == asked if fixed.size else np.zeros(asked.size, dtype=bool)
+            found[known] = values[at[known]]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        parts = [self[part] for part in _parts(self.shape[0])]
+        return np.concatenate(parts).astype(self.dtype if dtype is None else dtype, copy=False)
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """Blocks of n rows, the same ones wherever they are."""
+    for start in range(0, n, BLOCK):
+        yield slice(start, min(start + BLOCK, n))
 
 
 def _summing_to_one(shares: NDArray[np.float32]) -> Floats:

@@ -58,8 +58,7 @@ def affinity_graph(
         with recorder.stage("rbf graph"):
             return rbf_graph(X)
     if representatives is not None:
-        seed, memory = search["random_state"], search["memory"]
-        how: dict[str, Any] = {"metric": metric, "random_state": seed, "memory": memory}
+        how: dict[str, Any] = {"metric": metric, "random_state": search["random_state"]}
         return representative_graph(X, representatives, recorder=recorder, **how)
     return knn_graph(
         X,

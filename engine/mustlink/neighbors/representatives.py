@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.context.represented_cost import HELD_BELOW, NEAREST
 from mustlink.core.check import as_integer, as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
@@ -28,11 +29,10 @@ from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import Prepared, is_rows, prepare
 
-NEAREST = 5  # representatives of a row, as in U-SPEC
 _SAMPLE = 10  # rows of the sample to a representative
 _STEPS = 10  # of Lloyd's: representatives need not be the best centres
-_TOGETHER = 1 << 11  # rows compared at once: always the same, as products are rounded by shape
-_ROWS = 24  # bytes a row of shares that are held need beside 8 for each nearest
+_TOGETHER = 1 << 8  # rows compared at once: always the same, as products are rounded by shape
+_TAKEN = 1 << 12  # rows that a thread takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +83,13 @@ def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int
     norms = np.einsum("ij,ij->i", centres, centres)
 
     def find(start: int) -> None:
-        part = slice(start, min(start + _TOGETHER, m))
+        part = slice(start, min(start + _TAKEN, m))
         squares = np.full((part.stop - start, r), np.inf, dtype=np.float32)
-        keep_smallest(X[part] @ centres.T, norms, 0, squares, places[part])
+        room = np.empty((_TOGETHER, centres.shape[0]), dtype=np.float32)
+        for a in range(start, part.stop, _TOGETHER):
+            some = slice(a, min(a + _TOGETHER, part.stop))
+            products = np.matmul(X[some], centres.T, out=room[: some.stop - a])
+            keep_smallest(products, norms, 0, squares[a - start : some.stop - start], places[some])
         for k in range(r):  # products in single precision lose digits: measured again
             gap = X[part] - centres[places[part, k]]
             squares[:, k] = np.einsum("ij,ij->i", gap, gap)
@@ -93,7 +97,7 @@ def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int
         places[part] = np.take_along_axis(places[part], order, axis=1)
         lengths[part] = np.sqrt(np.take_along_axis(squares, order, axis=1))
 
-    in_threads(find, range(0, m, _TOGETHER))
+    in_threads(find, range(0, m, _TAKEN))
     return places, lengths
 
 
@@ -160,16 +164,16 @@ def representative_graph(
     metric: str = "euclidean",
     random_state: int = 0,
     recorder: Recorder | None = None,
-    memory: int | None = None,
+    held: int = HELD_BELOW,
 ) -> Graph:
     """The graph of p representatives of points (n, d), whose rows are mixtures of its nodes.
 
     Points are an array, or have a shape and blocks of rows [a:b] such as an HDF5 dataset, of which
-    then no more than blocks is in memory; their shares are held where they take less than a quarter
-    of `memory`, and else found again in every pass. With `nearest` = 1 every row is its nearest
+    then no more than blocks is in memory; their shares are held up to so many bytes as `held` says,
+    and of more points found again in every pass. With `nearest` = 1 every row is its nearest
     representative, as equal rows are one node, and edges join each to its neighbours
     (`knn_graph`). Components are joined by their shortest bridging edges, with a note. Cost
-    O(n p d) + O(p² d) for the centres, and two passes over the points; 8r + 4 bytes a row are held.
+    O(n p d) + O(p² d) for the centres, and two passes over the points.
     Raises InputError.
     """
     recorder = Recorder() if recorder is None else recorder
@@ -184,9 +188,9 @@ def representative_graph(
         centres = chosen_centres(rows, p, rng, recorder)
     r = min(nearest, centres.shape[0])
     finder = Representatives(centres, metric, rows.shift, rows.unit, r)
-    held = memory is None or (8 * r + _ROWS) * n <= memory // 4 or not is_rows(source)
+    is_held = not is_rows(source) or 8 * r * n <= held
     with recorder.stage("shares of representatives") as advance:
-        shares, nodes, W, mass = _shares_of(rows, finder, source, advance, held=held)
+        shares, nodes, W, mass = _shares_of(rows, finder, source, advance, held=is_held)
     info: dict[str, Any] = {"kind": "representatives", "representatives": int(mass.size)}
     info |= {"nearest": r, "metric": metric}
     own = shares.finder.centres

@@ -75,7 +75,7 @@ RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
 }
 # Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
-_PASSING |= {"_allowed"}
+_PASSING |= {"_allowed", "_represented"}
 
 
 def state_of(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
 from mustlink.graph import DiskGraph, Graph
+from mustlink.graph.shares import MixedRows
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.selection.calibration import Calibration
 from mustlink_io.hdf5.result import ResultStage
@@ -249,7 +250,8 @@ def content_of(estimator: Any, side: Constraints | Labels | None) -> dict[str, A
         found["/confidence"] = np.asarray(estimator.confidence_)
         found["/classes"] = np.asarray(estimator.classes_)
     else:
-        found["/embedding"] = estimator.embedding_
+        if not isinstance(estimator.embedding_, MixedRows):  # larger than the labels by far
+            found["/embedding"] = estimator.embedding_
         found["/eigenvalues"] = np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
     tree = getattr(estimator, "_hierarchy", None)
     if tree is not None and tree.labels is estimator.labels_ and len(tree.linkage):
