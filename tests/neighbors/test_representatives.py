@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import mustlink as ml
 from every import blobs
 from mustlink.constraints.constraints import merge_duplicates
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.shares import mixed, voted
 from mustlink.neighbors.representatives import nearest_centres, representative_graph
@@ -180,3 +181,20 @@ def test_labels_do_not_depend_on_threads():
         ml.NCut(3, representatives=100, random_state=0, n_jobs=j).fit(X).labels_ for j in (1, 2)
     )
     assert np.array_equal(one, two)
+
+
+def test_a_small_cluster_far_from_all_is_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2)).astype(np.float32)
+    few = [17, 2018, 3999]
+    X[few] = rng.normal(size=(3, 2)) + 100
+    quiet, loud = Recorder(), Recorder()
+    representative_graph(X[np.setdiff1d(np.arange(4000), few)], 20, recorder=quiet)
+    assert not quiet.warnings
+    for seed in range(50):
+        loud = Recorder()
+        graph = representative_graph(X, 20, recorder=loud, random_state=seed)
+        if np.linalg.norm(graph.shares.finder.centres, axis=1).max() < 50:
+            break  # none of the three is in the sample
+    with_three = [one for one in loud.warnings if "representatives: 3 of 4,000 points" in one]
+    assert len(with_three) == 1

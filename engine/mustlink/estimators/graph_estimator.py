@@ -96,6 +96,14 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     must-links above cannot-links, without constraints the edges of the others above random pairs
     (`graph.several`). The report tells which and why.
 
+    `representatives` p: so many points stand for all n, which are mixtures of the nearest five
+    (`neighbors.representatives`, after U-SPEC and anchor graphs). The graph has p nodes, W = ZᵀZ of
+    the shares Z (n, p) of the rows; what is known of rows is carried down, Q_p = ZᵀQZ, answers are
+    carried up. Cost O(n p d), and nothing but labels grows with n where points stay in a file.
+    Noise of neighbours averages out, clusters of less than about n/p points are lost. None: every
+    point is a node; "auto": 1,000, or 20 a cluster, where the graph of all points fits neither
+    memory nor a time limit; a note tells.
+
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
     answer so far is returned: iterations end as they are, candidates that are left and part of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the

@@ -30,6 +30,7 @@ from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import Prepared, is_rows, prepare
 
 _SAMPLE = 10  # rows of the sample to a representative
+_FAR = 2.0  # times as far from all centres as any row of the sample: unlike them
 _STEPS = 10  # of Lloyd's: representatives need not be the best centres
 _TOGETHER = 1 << 8  # rows compared at once: always the same, as products are rounded by shape
 _TAKEN = 1 << 12  # rows that a thread takes
@@ -116,10 +117,11 @@ def check_representatives(p: Any, n: int, k: int | None = None) -> int:
 
 def chosen_centres(
     rows: Prepared, p: int, rng: np.random.Generator, recorder: Recorder
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], float]:
     """At most p centres (p, d) by Lloyd's k-means on a sample of 10 p rows; equal rows count one.
 
-    Fewer, with a note, where the sample has fewer distinct rows.
+    And the largest distance of a row of the sample from the nearest. Fewer, with a note, where the
+    sample has fewer distinct rows.
     """
     n = rows.shape[0]
     size = min(n, _SAMPLE * p)
@@ -137,7 +139,7 @@ def chosen_centres(
                 f"representatives: {distinct.shape[0]:,} instead of {p:,}, as the rows of a sample "
                 "of ten times as many have no more distinct values"
             )
-        return distinct
+        return distinct, 0.0
     centres = distinct[np.sort(rng.choice(distinct.shape[0], p, replace=False))]
     before = None
     for _ in range(_STEPS):
@@ -153,7 +155,7 @@ def chosen_centres(
         centres = centres.copy()
         centres[filled] = (sums[filled] / size_of[filled, None]).astype(np.float32)
     found: NDArray[np.float32] = np.unique(centres, axis=0)
-    return found
+    return found, float(nearest_centres(distinct, found, 1)[1].max())
 
 
 def representative_graph(
@@ -185,12 +187,20 @@ def representative_graph(
     with recorder.stage("checking points") as advance:
         rows = prepare(source, metric, advance)
     with recorder.stage("representatives"):
-        centres = chosen_centres(rows, p, rng, recorder)
+        centres, reach = chosen_centres(rows, p, rng, recorder)
     r = min(nearest, centres.shape[0])
     finder = Representatives(centres, metric, rows.shift, rows.unit, r)
     is_held = not is_rows(source) or 8 * r * n <= held
     with recorder.stage("shares of representatives") as advance:
-        shares, nodes, W, mass = _shares_of(rows, finder, source, advance, held=is_held)
+        found = _shares_of(rows, finder, source, advance, _FAR * reach, held=is_held)
+    shares, nodes, W, mass, far = found
+    if far and reach:
+        small = max(2, n // p)
+        recorder.warn(
+            f"representatives: {far:,} of {n:,} points are more than {_FAR:g} times as far from "
+            f"all as any point of the sample: a cluster of less than {small:,} points or so may be "
+            "among them, and is not found; give more representatives, or none"
+        )
     info: dict[str, Any] = {"kind": "representatives", "representatives": int(mass.size)}
     info |= {"nearest": r, "metric": metric}
     own = shares.finder.centres
@@ -212,9 +222,11 @@ def representative_graph(
 
 
 def _shares_of(
-    rows: Prepared, finder: Representatives, source: Any, advance: Any, *, held: bool
-) -> tuple[Shares, NDArray[Any], sp.csr_matrix, NDArray[np.float64]]:
+    rows: Prepared, finder: Representatives, source: Any, advance: Any, far: float, *, held: bool
+) -> tuple[Shares, NDArray[Any], sp.csr_matrix, NDArray[np.float64], int]:
     """Shares of all rows, their nearest nodes (n,), W = ZᵀZ and masses: one pass.
+
+    And how many rows are farther than `far` from their nearest.
 
     Centres that are among the nearest of no row are left out.
     """
@@ -224,10 +236,13 @@ def _shares_of(
     shares = np.empty((n, r), dtype=np.float32) if held else None
     nodes = np.empty(n, dtype=narrow)
     best, first = np.zeros(p, dtype=np.float32), np.full(p, -1, dtype=np.int64)
-    W, mass = sp.csr_matrix((p, p)), np.zeros(p)
+    W, mass, beyond = sp.csr_matrix((p, p)), np.zeros(p), 0
     for start in range(0, n, BLOCK):
         part = slice(start, min(start + BLOCK, n))
-        found = finder.shares(rows[part])
+        X = rows[part]
+        found = finder.shares(X)
+        gap = X - finder.centres[found[0][:, 0]]
+        beyond += int(np.count_nonzero(np.einsum("ij,ij->i", gap, gap) > far**2))
         product, count = gram_of(found, p)
         W, mass = sp.csr_matrix(W + product), mass + count
         nodes[part] = found[0][:, 0]
@@ -248,7 +263,7 @@ def _shares_of(
             finder = replace(finder, nearest=finder.centres.shape[0])
         near = None if near is None else number[near].astype(np.int32)
     made = Shares(n, first, finder, near, shares, None if held else source)
-    return made, nodes, symmetric(W), mass
+    return made, nodes, symmetric(W), mass, beyond
 
 
 def joined_rows(graph: Graph, new: NDArray[np.floating]) -> Graph:
