@@ -149,7 +149,7 @@ def test_votes_and_means_of_rows():
         (1, "representatives: 1 given; it must be at least 2"),
         (2.5, "representatives: 2.5 is not a whole number"),
         (61, "representatives: 61 for 60 points; give fewer than there are points"),
-        (2, "n_clusters: 3 clusters"),
+        (2, "representatives: 2 for 3 clusters; give at least 30"),
     ],
 )
 def test_numbers_that_make_no_sense(p, message):

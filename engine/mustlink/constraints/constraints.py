@@ -32,7 +32,7 @@ from mustlink.constraints.pairs import (
     split_pairs,
 )
 from mustlink.core.check import check_number
-from mustlink.core.labels import labels_of_nodes
+from mustlink.core.labels import EQUAL_ROWS, REPRESENTATIVES, labels_of_nodes
 from mustlink.errors import InputError
 
 DENSE_LIMIT = 20_000
@@ -438,7 +438,8 @@ def merge_duplicates(
     equal = "equal rows" if membership is None else "rows of one representative"
     used, labels, counts = given, given.labels, weights > 0
     if labels is not None:
-        of_nodes, warning = labels_of_nodes(labels, rows, weights, n_nodes)
+        kind = EQUAL_ROWS if membership is None else REPRESENTATIVES
+        of_nodes, warning = labels_of_nodes(labels, rows, weights, n_nodes, kind)
         if warning:
             warnings.append(warning)
         labels = np.where(counts & (labels == of_nodes[rows]), labels, -1)

@@ -48,6 +48,7 @@ _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 _CHECKED = 250 * 10**6  # of blocks of points that are looked at, which stay on disk
 _WALKS = 3 * 16 * 8  # bytes a node: blocks of walks by which graphs are compared
+_ANSWERED = 32  # bytes a row of labels that spread: known, classes and how sure they are
 _ROW = 40  # bytes of finding out which rows are equal
 _MOVED = 20  # bytes an entry of a graph that constraints move, and of their weights, on disk
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
@@ -265,6 +266,8 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
 def plan_of_representatives(fit: PlanInput, p: int) -> Plan:
     """The plan where p representatives stand for all points, which are read a few times."""
     given = fit.given
+    if fit.of_labels:
+        given = replace(given, beside=given.beside + _ANSWERED * given.n)
     few = represented(given, p)
     held = few.beside + (0 if given.in_file else given.points)
     home = Home("memory", least_memory(given, fit.cost, p), held, "", lazy=given.in_file)

@@ -14,7 +14,7 @@ HELD_BELOW = 1 << 26  # bytes of shares of points in a file up to which they are
 _FEWEST = 20_000  # points of which a graph is made in seconds
 _SHARE = 0.4  # of a time limit, beyond which the neighbours of all are too slow
 _EDGES = 60  # of a representative, about
-_ROW, _BLOCKS = 20, 2 * 10**8  # bytes a row: labels, nearest, one more; of blocks and products
+_ROW, _BLOCKS = 12, 2 * 10**8  # bytes a row: labels, nearest; of blocks and products
 
 
 def representatives_for(
@@ -48,10 +48,13 @@ def choosing_work(n: int, p: int, d: int) -> float:
 
 
 def represented(given: FitInput, p: int) -> FitInput:
-    """A fit to the graph of p representatives, with what is held of the n rows beside it."""
+    """A fit to the graph of p representatives, with what is held of the n rows beside it.
+
+    Answers of rows that are not held are labels, which are written by blocks.
+    """
     n, held = given.n, not given.in_file or 8 * NEAREST * given.n <= HELD_BELOW
     rows = (_ROW + 8 * NEAREST * held) * n + _BLOCKS
-    return FitInput(p, _EDGES * p, rows=n, beside=given.beside + rows)
+    return FitInput(p, _EDGES * p, rows=n * held, beside=given.beside + rows)
 
 
 def least_memory(given: FitInput, cost: Cost, p: int) -> int:

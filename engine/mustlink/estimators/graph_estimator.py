@@ -499,7 +499,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 "them out"
             )
         if p != AUTO:
-            return check_representatives(p, n_rows(X))
+            k = getattr(self, "n_clusters", None)
+            return check_representatives(p, n_rows(X), k if isinstance(k, int) else None)
         if self._represented is None or self._represented[0] is not X:
             self._represented = X, *self._automatic_representatives(X)
         return self._represented[1]

@@ -30,7 +30,7 @@ from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import Prepared, is_rows, prepare
 
 _SAMPLE = 10  # rows of the sample to a representative
-_FAR = 2.0  # times as far from all centres as any row of the sample: unlike them
+_FAR = 4.0  # times as far from all centres as any row of the sample: unlike them
 _STEPS = 10  # of Lloyd's: representatives need not be the best centres
 _TOGETHER = 1 << 8  # rows compared at once: always the same, as products are rounded by shape
 _TAKEN = 1 << 12  # rows that a thread takes
