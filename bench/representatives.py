@@ -70,7 +70,7 @@ def cloud(name: str, n: int, seed: int) -> tuple[Any, Any]:
         y = rng.integers(3, size=n)
         X = np.empty((n, 2))
         for c in range(3):
-            X[y == c] = ring(rng, int((y == c).sum()), (0, 0), 1 + c, 0.13)
+            X[y == c] = ring(rng, int((y == c).sum()), (0, 0), 1 + c, 0.1)
         return X.astype(np.float32), y
     centres = np.random.default_rng(1).normal(size=(12, 20)) * 1.1
     y = rng.integers(12, size=n)

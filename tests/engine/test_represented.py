@@ -103,6 +103,18 @@ def test_pairs_of_points_are_kept_through_their_representatives():
     assert est.constraints_.n_constraints == known.n_constraints
 
 
+def test_auto_chooses_by_pairs_on_representatives():
+    X, y = blobs(1, 240)
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(240, 2, replace=False) for _ in range(60)])
+    known = ml.Constraints.from_pairs(
+        pairs, np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0), n_nodes=240
+    )
+    est = ml.Auto(3, representatives=P, random_state=0).fit(X, constraints=known)
+    assert same(est.labels_, y)
+    assert est.graph_.n_nodes <= P
+
+
 def test_nothing_changes_where_a_fit_fails():
     X, y = blobs(1, 240)
     est = ml.NCut(3, representatives=P, random_state=0).fit(X)

@@ -259,8 +259,6 @@ def _shares_of(
         W, mass, first = W[used][:, used], mass[used], first[used]
         nodes = number[nodes].astype(narrow)
         finder = replace(finder, centres=finder.centres[used])
-        if finder.centres.shape[0] < r:
-            finder = replace(finder, nearest=finder.centres.shape[0])
         near = None if near is None else number[near].astype(np.int32)
     made = Shares(n, first, finder, near, shares, None if held else source)
     return made, nodes, symmetric(W), mass, beyond
