@@ -102,11 +102,13 @@ class Shares:
             found[part] = mixed(near, values)
         return found
 
-    def vote(self, labels: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def vote(self, labels: NDArray[np.integer[Any]], advance: Any = None) -> NDArray[np.int64]:
         """The label (n,) with the largest share, of labels of nodes (p,); -1 where all are -1."""
         found = np.empty(self.n_rows, dtype=np.int64)
         for part, near in self.blocks():
             found[part] = voted(near, labels)
+            if advance is not None:
+                advance(part.stop / self.n_rows)
         return found
 
     def votes_of_nodes(self, labels: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
