@@ -67,6 +67,7 @@ CASES = {
     "ranks": "ranks.py",
     "readers": "readers.py",
     "regions": "pictures.py --regions",
+    "representatives": "representatives.py",
     "startup": "startup.py",
     "startup_cold": "startup.py --cold",
     "stroke_classes": "pictures.py --classes",

@@ -285,6 +285,8 @@ class Auto(ClusterMixin, GraphEstimator):
     def _in_reach(self, data: AutoInput) -> bool:
         """Whether graph and vectors fit into the memory that is named."""
         limit = self._budget
+        if data.points is not None and self._n_representatives(data.X) is not None:
+            return True
         found = input_of(data.X, data.graphs, self.affinity, self.n_neighbors, self.metric)
         if limit is None or found is None:
             return not isinstance(data.X, DiskGraph)
@@ -393,7 +395,7 @@ class Auto(ClusterMixin, GraphEstimator):
         if "n_clusters" in how and self.n_clusters is None and self._counts(data):
             how["n_clusters"] = AUTO
         if data.graph is not None:
-            how["graph_weights"] = AUTO
+            how["graph_weights"], how["representatives"] = AUTO, None
         return kind(**how)
 
     def _counts(self, data: AutoInput) -> bool:

@@ -183,7 +183,11 @@ def kind_of_graph(graph: Graph) -> str:
     """Return pixels, network or graph; see `DataProfile`."""
     if is_pixels(graph):
         return "pixels"
-    return "graph" if graph.look.even[0] or graph.info.get("kind") in ("knn", "rbf") else "network"
+    return (
+        "graph"
+        if graph.look.even[0] or graph.info.get("kind") in ("knn", "rbf", "representatives")
+        else "network"
+    )
 
 
 def is_pixels(graph: Graph) -> bool:

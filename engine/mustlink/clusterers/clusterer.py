@@ -21,7 +21,7 @@ from mustlink.core.result import Convergence, Report
 from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
-from mustlink.discretize.memberships import Evidence, MembershipExponents
+from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
@@ -32,6 +32,7 @@ from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.several import several
+from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
@@ -365,12 +366,15 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         cluster c, with one more edge spread over all clusters, x_i its row of the embedding, μ_c
         and v_c the cluster's mean row and mean squared distance from it; α and β are those of
         `calibration_`. `labels_` has the largest of a row: a node whose edges say otherwise is
-        nearly a tie. Nodes without an edge that were put in a cluster (`isolated="assign"`) have
+        nearly a tie. With `representatives` p are those of the nodes, which rows have by their
+        shares. Nodes without an edge that were put in a cluster (`isolated="assign"`) have
         the clusters' sizes to the power α. Computed at every access, in O(nnz + nKr).
         """
         calibration = self.calibration_
         with threads(self.n_jobs):
             found = self._evidence().all_memberships(calibration.trust)
+        if self.graph_.shares is not None:
+            return led_by(self.graph_.spread(found), self.labels_)
         rows: Floats = self.graph_.spread(found)
         return rows
 
@@ -382,6 +386,12 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """
         calibration = self.calibration_
         with threads(self.n_jobs):
+            if (own := self.graph_.shares) is not None:
+                P, sure = self._evidence().all_memberships(calibration.trust), np.empty(own.n_rows)
+                for part, near in own.blocks():
+                    labels = self.labels_[part]
+                    sure[part] = own_share(led_by(mixed(near, P), labels), labels)
+                return sure
             found = self._evidence().confidence(calibration.trust)
         rows: Floats = self.graph_.spread(found)
         return rows
@@ -461,7 +471,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """Clusters and embedding of the nodes."""
         first, labels = self.graph_.first_rows, self.labels_
         k = max(self.report_.n_clusters, int(labels.max(initial=-1)) + 1)
-        return Evidence.of(self.graph_, labels[first], np.asarray(self.embedding_)[first], k)
+        return Evidence.of(self.graph_, labels[first], self.embedding_[first], k)
 
     # --- fewer and more clusters than K
 

@@ -186,7 +186,8 @@ class InformedClusterer(GraphClusterer):
             return Constraints.none(graph.n_nodes)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
         counts = work.view.weight_of_rows
-        known, doubts = merge_duplicates(given, rows, counts, graph.n_nodes)
+        mixed = None if graph.shares is None else graph.shares.matrix(counts, given.nodes)
+        known, doubts = merge_duplicates(given, rows, counts, graph.n_nodes, mixed)
         for doubt in doubts:
             work.recorder.warn(doubt)
         return known

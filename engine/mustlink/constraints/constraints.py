@@ -32,7 +32,7 @@ from mustlink.constraints.pairs import (
     split_pairs,
 )
 from mustlink.core.check import check_number
-from mustlink.core.labels import labels_of_nodes
+from mustlink.core.labels import EQUAL_ROWS, REPRESENTATIVES, labels_of_nodes
 from mustlink.errors import InputError
 
 DENSE_LIMIT = 20_000
@@ -387,21 +387,18 @@ class Constraints(ConstraintData):
 class Copies:
     """Constraints of n rows as `given`, and as `used`: without contradictions inside a node.
 
-    `membership` (n, m) CSR has one entry a row: its weight, at its node.
+    `membership` (n, m) CSR has the weight of a row at its node, or at several its shares of it;
+    `rows` (n,) are the nodes of the rows, those with the largest share.
     """
 
     given: Constraints
     used: Constraints
     membership: sp.csr_matrix
-
-    @property
-    def rows(self) -> NDArray[np.integer[Any]]:
-        """Node of every row, (n,)."""
-        return self.membership.indices
+    rows: NDArray[np.integer[Any]]
 
     def folded(self, used: Constraints) -> Constraints:
         """Other constraints on the same rows as constraints on the nodes."""
-        return _folded(used, used, self.membership)
+        return _folded(used, used, self.membership, self.rows)
 
 
 def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
@@ -424,18 +421,25 @@ def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
 
 
 def merge_duplicates(
-    given: Constraints, rows: NDArray[np.integer[Any]], weights: Floats, n_nodes: int
+    given: Constraints,
+    rows: NDArray[np.integer[Any]],
+    weights: Floats,
+    n_nodes: int,
+    membership: sp.csr_matrix | None = None,
 ) -> tuple[Constraints, tuple[str, ...]]:
     """Constraints (n rows) of `n_nodes` nodes, and warnings of contradictions.
 
     `rows` (n,) are the nodes of the rows, `weights` (n,) those of the rows. Of different labels in
     one node that of most weight counts, none where they tie; a cannot-link inside a node is
-    dropped. Cost O(n + size of the input).
+    dropped. Where rows are mixtures of nodes, `membership` is diag(w)Z (n, m): `rows` are the nodes
+    with the largest share, and Q' = Zᵀdiag(w)Q diag(w)Z. Cost O(n + size of the input).
     """
     warnings = []
+    equal = "equal rows" if membership is None else "rows of one representative"
     used, labels, counts = given, given.labels, weights > 0
     if labels is not None:
-        of_nodes, warning = labels_of_nodes(labels, rows, weights, n_nodes)
+        kind = EQUAL_ROWS if membership is None else REPRESENTATIVES
+        of_nodes, warning = labels_of_nodes(labels, rows, weights, n_nodes, kind)
         if warning:
             warnings.append(warning)
         labels = np.where(counts & (labels == of_nodes[rows]), labels, -1)
@@ -445,20 +449,26 @@ def merge_duplicates(
     if inside.any():
         i, j = given.pairs[np.argmax(inside)]
         noun = "cannot-link joins" if inside.sum() == 1 else "cannot-links join"
-        warnings.append(f"{inside.sum()} {noun} equal rows, such as {i} and {j}: not used")
+        warnings.append(f"{inside.sum()} {noun} {equal}, such as {i} and {j}: not used")
     if warnings or not counts.all():
         left = act & ~inside
         soft_labels = None if given.soft_labels is None else given.soft_labels.only(counts)
         pairs = {"pairs": given.pairs[left], "belief": given.belief[left]}
         used = given.having(**pairs, labels=labels, soft_labels=soft_labels)
-    indptr = np.arange(rows.size + 1)
-    membership = sp.csr_matrix((weights, rows, indptr), shape=(rows.size, n_nodes))
-    return _folded(given, used, membership), tuple(warnings)
+    if membership is None:
+        indptr = np.arange(rows.size + 1)
+        membership = sp.csr_matrix((weights, rows, indptr), shape=(rows.size, n_nodes))
+    return _folded(given, used, membership, rows), tuple(warnings)
 
 
-def _folded(given: Constraints, used: Constraints, membership: sp.csr_matrix) -> Constraints:
+def _folded(
+    given: Constraints,
+    used: Constraints,
+    membership: sp.csr_matrix,
+    rows: NDArray[np.integer[Any]],
+) -> Constraints:
     """Constraints of the nodes, by which results are scored, with Q' = P_wᵀQP_w as Q."""
-    P, rows = membership, membership.indices
+    P = membership
     n, m = P.shape
     ends = rows[used.pairs].astype(np.int64)
     apart = ends[:, 0] != ends[:, 1]
@@ -469,7 +479,7 @@ def _folded(given: Constraints, used: Constraints, membership: sp.csr_matrix) ->
         known = used.labels >= 0
         labels[rows[known]] = used.labels[known]
     if soft is not None:
-        plain = sp.csr_matrix((np.ones(n), rows, P.indptr), shape=P.shape)
+        plain = sp.csr_matrix((np.ones(n), rows, np.arange(n + 1)), shape=P.shape)
         soft = sp.csr_matrix(plain.T @ soft @ plain)
     folded = Constraints._made(
         ConstraintData(
@@ -492,5 +502,5 @@ def _folded(given: Constraints, used: Constraints, membership: sp.csr_matrix) ->
         factor=factor,
         core=used.core,
         hard=used.hard,
-        copies=Copies(given, used, membership),
+        copies=Copies(given, used, membership, rows),
     )

@@ -111,7 +111,7 @@ def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
     matrix = sp.csr_matrix(P.T @ links.matrix @ P)
     if links.factor is None:
         return NodeMatrix(_stored(matrix))
-    own, w = _own(links), P.data
+    own, w = np.repeat(_own(links), np.diff(P.indptr)), P.data
     more = np.bincount(P.indices, weights=own * (w**2 - np.minimum(w, w**2)), minlength=P.shape[1])
     matrix = sp.csr_matrix(matrix + sp.diags(more, format="csr"))
     return NodeMatrix(_stored(matrix), sp.csr_matrix(P.T @ links.factor), links.core)

@@ -32,6 +32,12 @@ from mustlink.context.rates import (
     spreading_seconds,
     step_work,
 )
+from mustlink.context.represented_cost import (
+    choosing_work,
+    least_memory,
+    represented,
+    shares_work,
+)
 from mustlink.core.process_memory import PROGRAM, size_text
 from mustlink.core.resources import Allowed
 
@@ -42,6 +48,7 @@ _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 _CHECKED = 250 * 10**6  # of blocks of points that are looked at, which stay on disk
 _WALKS = 3 * 16 * 8  # bytes a node: blocks of walks by which graphs are compared
+_ANSWERED = 32  # bytes a row of labels that spread: known, classes and how sure they are
 _ROW = 40  # bytes of finding out which rows are equal
 _MOVED = 20  # bytes an entry of a graph that constraints move, and of their weights, on disk
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
@@ -254,6 +261,28 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
     if unknown:
         promise = "at least"
     return stages.plan(promise=promise, why=tuple(filter(None, why)))
+
+
+def plan_of_representatives(fit: PlanInput, p: int) -> Plan:
+    """The plan where p representatives stand for all points, which are read a few times."""
+    given = fit.given
+    if fit.of_labels:
+        given = replace(given, beside=given.beside + _ANSWERED * given.n)
+    few = represented(given, p)
+    held = few.beside + (0 if given.in_file else given.points)
+    home = Home("memory", least_memory(given, fit.cost, p), held, "", lazy=given.in_file)
+    stages = _Stages(replace(fit, given=few, rival=0.0, regularized=False, labels=False), home)
+    stages.begin()
+    n, d, name = given.n, given.d, "shares of representatives"
+    work, peak = shares_work(n, p, d), PROGRAM + held
+    stages.add("checking points", peak, seconds=duration("reading", 4.0 * n * d))
+    stages.add("representatives", peak, seconds=duration(name, choosing_work(n, p, d)))
+    stages.add(name, peak, work)
+    stages.changes.append(f"{p:,} representatives stand for {n:,} points")
+    size = Size(p, few.nnz)
+    _solve(stages, fit.cost, size, single=False, hard=False)
+    stages.add("labels of rows", peak, seconds=duration(name, work))
+    return stages.plan()
 
 
 def _graph(stages: _Stages) -> Size:

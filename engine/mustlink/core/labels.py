@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from mustlink.core.check import numeric_array
 from mustlink.errors import InputError
 
+EQUAL_ROWS = "kind of equal rows, kinds of equal rows"
+REPRESENTATIVES = "representative, representatives"
 _NUMBERED = 20  # labelled rows from which as many classes are no chance
 _UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Python, numpy, pandas
 
@@ -50,12 +52,13 @@ def labels_of_nodes(
     rows: NDArray[np.integer[Any]],
     weights: NDArray[np.float64],
     n_nodes: int,
+    kind: str = EQUAL_ROWS,
 ) -> tuple[NDArray[np.int64], str]:
     """Labels (n_nodes,) of nodes from those (n,) of their rows, and a warning of contradictions.
 
     `rows` (n,) are the nodes of the rows, `weights` (n,) those of the rows. Of different labels in
-    one node that of most weight counts, -1 for a tie; rows of weight 0 do not count. Cost
-    O(n + l log l), l labels.
+    one node that of most weight counts, -1 for a tie; rows of weight 0 do not count. `kind` is what
+    a node is, with its plural. Cost O(n + l log l), l labels.
     """
     given = np.flatnonzero((labels >= 0) & (weights > 0))
     classes, code = np.unique(labels[given], return_inverse=True)
@@ -76,7 +79,8 @@ def labels_of_nodes(
         return found, ""
     example = given[rows[given] == np.argmax(several)]
     other = example[np.argmax(labels[example] != labels[example[0]])]
-    noun = "kind of equal rows has" if count == 1 else "kinds of equal rows have"
+    one, many = kind.split(", ")
+    noun = f"{one} has" if count == 1 else f"{many} have"
     return found, (
         f"{count} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
         f"{other} ({labels[other]}): the label of most of them counts, none where they tie"

@@ -118,6 +118,16 @@ def softened(shares: Floats, nearness: Floats, labels: Ints, trust: MembershipEx
     return P
 
 
+def led_by(P: Floats, labels: Ints) -> Floats:
+    """Shares (b, K) in which none is above that of the own cluster (b,); 0 without a cluster."""
+    own = own_share(P, labels)[:, None]
+    led = np.minimum(P, own * (1.0 - _TIE))
+    led[np.arange(labels.size), np.maximum(labels, 0)] = np.where(labels >= 0, own[:, 0], 0.0)
+    led[labels < 0] = 0.0
+    total = led.sum(axis=1, keepdims=True)
+    return np.divide(led, total, out=led, where=total > 0)
+
+
 def own_share(P: Floats, labels: Ints) -> Floats:
     """The p of every node's own cluster (b,)."""
     found: Floats = P[np.arange(labels.size), np.maximum(labels, 0)]

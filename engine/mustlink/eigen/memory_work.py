@@ -182,7 +182,12 @@ class MemoryWork:
         return self.space.rowwise(lambda rows, r: rows / r[:, None], X, root)
 
     def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
-        return self.graph.spread(self._of_nodes(clusters))
+        of_nodes, own = self._of_nodes(clusters), self.graph.shares
+        if own is None:
+            found: NDArray[np.int64] = self.graph.spread(of_nodes)
+            return found
+        with self.recorder.stage("labels of rows") as advance:
+            return own.vote(of_nodes, advance)
 
     def from_working_order(self, X: Array) -> Array:
         return self.graph.spread(self.laplacian.from_working_order(X))

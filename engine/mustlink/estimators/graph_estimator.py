@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
+from mustlink.context.represented_cost import representatives_for, represented
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.context.workspace import Workspace
 from mustlink.core import io_entry_points
@@ -32,9 +34,16 @@ from mustlink.core.check import (
     as_random_state,
     check_choice,
 )
+from mustlink.core.deadline import parse_duration
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import size_text
-from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
+from mustlink.core.resources import (
+    AUTO,
+    Allowed,
+    allowed_memory,
+    automatic_memory,
+    named_memory,
+)
 from mustlink.core.scikit_learn import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -63,13 +72,14 @@ from mustlink.neighbors.any_rows import (
 )
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+from mustlink.neighbors.representatives import NewShares, check_representatives, joined_rows
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 Floats = NDArray[np.float64]
 _COLUMNS = 10  # of a method that names no other
-_GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
+_GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights", "representatives")
 
 
 @dataclass(eq=False, repr=False)
@@ -94,6 +104,14 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     must-links above cannot-links, without constraints the edges of the others above random pairs
     (`graph.several`). The report tells which and why.
 
+    `representatives` p: so many points stand for all n, which are mixtures of the nearest five
+    (`neighbors.representatives`, after U-SPEC and anchor graphs). The graph has p nodes, W = ZᵀZ of
+    the shares Z (n, p) of the rows; what is known of rows is carried down, Q_p = ZᵀQZ, answers are
+    carried up. Cost O(n p d), and nothing but labels grows with n where points stay in a file.
+    Noise of neighbours averages out, clusters of less than about n/p points are lost. None: every
+    point is a node; "auto": 1,000, or 20 a cluster, where the graph of all points fits neither
+    memory nor a time limit; a note tells.
+
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
     answer so far is returned: iterations end as they are, candidates that are left and part of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the
@@ -111,11 +129,13 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     memory: int | str | None = AUTO
     time_limit: float | str | None = None
     graph_weights: Any = "auto"
+    representatives: int | str | None = None
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
 
     _allowed = None  # type: Allowed | None  # what memory="auto" is in a fit; no parameter
+    _represented = None  # type: tuple[Any, int | None, str] | None  # what "auto" took for X
 
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -207,6 +227,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if found is None:
             return
         given, held, copies = found
+        if (p := self._n_representatives(X)) is not None:
+            given, copies = represented(given, p), 0
         given, held = replace(given, beside=given.beside + beside), held + beside
         cost = cost if given.d else cost.of_given()
 
@@ -280,7 +302,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if not isinstance(X, Graph):
             check_columns(self, X)
 
-    def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
+    def _new_points(self, X: Any, columns: int = 0) -> NewPoints | NewShares:
         """Points of the same columns beside those that were fitted; raises InputError.
 
         `columns` are those of what is wanted of them, which must fit into `memory`.
@@ -300,6 +322,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 f"memory: {size_text(budget)} given, but {new.shape[0]} points by {columns} "
                 f"columns take {size_text(needed)}; give fewer points at a time, or raise memory"
             )
+        if self.graph_.shares is not None:
+            return NewShares(new, self.graph_.shares)
         points = as_rows(self._points)
         near = self.n_neighbors, resolved_metric(self.metric, points)
         return NewPoints.beside(points, self.graph_, new, *near)
@@ -324,6 +348,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         """
         check_choice(self.affinity, AFFINITIES, "affinity")
         views = X
+        if isinstance(X, Views) and self.representatives is not None:
+            raise InputError("representatives: several graphs have none; leave one of both out")
         X = unwrapped(X.first if isinstance(X, Views) else X)
         X = self._in_memory(X, cost) if isinstance(X, DiskGraph) else X
         self._remember(X)
@@ -336,6 +362,10 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         else:
             self._check_points(X, held, cost or self.cost())
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
+            made_by["representatives"] = p = self._n_representatives(X)
+            if self.representatives == AUTO and self._represented is not None:
+                took = "a graph of all points" if p is None else f"{p:,} stand for all points"
+                recorder.note(f"representatives: {took}: {self._represented[2]}")
             limits = {"n_jobs": self.n_jobs, "memory": self._budget}
             limits["executor"] = getattr(self, "_searches", None)
             shelf = StageCache(recorder, self._keeper)
@@ -405,7 +435,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             new = as_points(X)
             check_columns(self, X, reset=False)
             with recorder.stage("joining points"):
-                graph = joined_points(before, points, new)
+                graph = (
+                    joined_rows(before, new)
+                    if before.shares
+                    else joined_points(before, points, new)
+                )
             self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])
         if weights is not None:
             weights = np.append(weights, np.ones(graph.n_rows - weights.size))
@@ -469,11 +503,43 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 )
         return Workspace(graph, recorder, self._keeper, budget, single, held, row_weights)
 
+    def _n_representatives(self, X: Any) -> int | None:
+        """How many points stand for all of X, None: each for itself; raises InputError."""
+        p = self.representatives
+        if p is None:
+            return None
+        is_points = self.affinity in POINTS and not isinstance(X, Graph | DiskGraph)
+        other = p != AUTO and hasattr(X, "shape") and search_bytes(X, self.metric, 1)
+        if not is_points or other:
+            raise InputError(
+                "representatives: they stand for dense points with Euclidean or cosine distances; "
+                "give such points, or leave them out"
+            )
+        if p != AUTO:
+            k = getattr(self, "n_clusters", None)
+            return check_representatives(p, n_rows(X), k if isinstance(k, int) else None)
+        if self._represented is None or self._represented[0] is not X:
+            self._represented = X, *self._automatic_representatives(X)
+        return self._represented[1]
+
+    def _automatic_representatives(self, X: Any) -> tuple[int | None, str]:
+        """How many "auto" takes for X, and why."""
+        found = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
+        if found is None or found[0].searched:
+            return None, "not dense points with Euclidean or cosine distances"
+        limit = (named_memory(self.memory) or self._allowed or automatic_memory()).limit
+        clusters = getattr(self, "n_clusters", None)
+        k = clusters if isinstance(clusters, int) else 0
+        seconds = math.inf if self.time_limit is None else parse_duration(self.time_limit)
+        return representatives_for(limit, seconds, self.cost(), found[0], k)
+
     def _check_points(self, X: Any, held: int, cost: Cost) -> None:
         """Raise InputError where points are too many for the memory, whatever their graph."""
         budget, shape = self._budget, tuple(getattr(X, "shape", ()))
         is_points = self.affinity in POINTS and len(shape) == 2
         if budget is None or not is_points or search_bytes(X, self.metric, 1):
+            return
+        if self._n_representatives(X) is not None:
             return
         room, k = budget - held, as_integer(self.n_neighbors, "n_neighbors", 1)
 

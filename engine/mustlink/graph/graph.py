@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mustlink.core.check import as_affinity, as_csr, positive
 from mustlink.errors import InputError
+from mustlink.graph.shares import Shares, symmetric
 from mustlink.graph.structure import GraphLook, component_labels, fold
 
 Value = TypeVar("Value")
@@ -100,12 +101,15 @@ class Graph:
     the sum of the weights between all copies of i and all copies of j: degrees, volume and cuts
     are those of the graph in which every copy is a node. `rows` (rows of the caller,) are the
     nodes that its rows are, where equal rows are one node; None: row i is node i.
+    Where nodes are representatives, `shares` has the mixture of nodes that a row is, and `rows` the
+    node with the largest share in it.
     """
 
     affinity: sp.csr_matrix
     info: Mapping[str, Any] = field(default_factory=dict)
     weights: NDArray[np.float64] | None = None
     rows: NDArray[np.integer[Any]] | None = None
+    shares: Shares | None = None
 
     @classmethod
     def from_affinity(cls, affinity: Any, info: Mapping[str, Any] | None = None) -> Graph:
@@ -148,19 +152,25 @@ class Graph:
 
     @cached_property
     def first_rows(self) -> NDArray[np.int64]:
-        """First row of the caller that is this node, (n,)."""
+        """First row of the caller that is this node, or has the largest share of it, (n,)."""
+        if self.shares is not None:
+            return self.shares.first
         if self.rows is None:
             return np.arange(self.n_nodes)
         found = np.empty(self.n_nodes, dtype=np.int64)
         found[self.rows[::-1]] = np.arange(self.rows.size)[::-1]  # the last written is the first
         return found
 
-    def spread(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Values of nodes (n, …) for every row of the caller."""
+    def spread(self, X: NDArray[Any]) -> Any:
+        """Values of nodes (n, …) for every row of the caller; see `Shares.mean`."""
+        if self.shares is not None:
+            return self.shares.mean(X)
         return X if self.rows is None else X[self.rows]
 
     def row_weights(self) -> NDArray[np.float64] | None:
         """What every row of the caller counts: its share of its node's weight; None: 1 each."""
+        if self.shares is not None:
+            return None
         if self.weights is None or self.rows is None:
             return self.weights
         return (self.weights / np.bincount(self.rows, minlength=self.n_nodes))[self.rows]
@@ -168,6 +178,11 @@ class Graph:
     def weighing(self, of_rows: NDArray[np.float64]) -> Graph:
         """The graph in which the rows of the caller count so much, (rows,), instead."""
         new = of_rows
+        if self.shares is not None and "n_neighbors" not in self.info:
+            W, mass = self.shares.gram(of_rows)
+            bridges = self.affinity - self.affinity.multiply(W.astype(bool))
+            W, shares = symmetric(sp.csr_matrix(W + bridges)), self.shares.counting(of_rows)
+            return replace(self, affinity=W, weights=mass, shares=shares)
         if self.rows is not None:
             new = np.bincount(self.rows, of_rows, self.n_nodes).astype(np.float64)
         now = np.ones(self.n_nodes) if self.weights is None else self.weights

@@ -20,9 +20,10 @@ from mustlink.graph.given_neighbors import (
 )
 from mustlink.graph.graph import Graph
 from mustlink.graph.weights import WEIGHTS, rbf_graph
-from mustlink.neighbors.any_rows import POINTS, as_rows
+from mustlink.neighbors.any_rows import POINTS, as_rows, resolved_metric
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
+from mustlink.neighbors.representatives import representative_graph
 
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = (*POINTS, "rbf", *PRECOMPUTED)
@@ -36,6 +37,7 @@ def affinity_graph(
     n_neighbors: int,
     metric: Any,
     weights: str,
+    representatives: int | None = None,
     **search: Any,
 ) -> Graph:
     """Points (n, d) or a matrix (n, n) as a graph, see `GraphEstimator`; raises InputError.
@@ -56,6 +58,12 @@ def affinity_graph(
     if affinity == "rbf":
         with recorder.stage("rbf graph"):
             return rbf_graph(X)
+    if representatives is not None:
+        how: dict[str, Any] = {
+            "metric": resolved_metric(metric, X),
+            "random_state": search["random_state"],
+        }
+        return representative_graph(X, representatives, recorder=recorder, **how)
     return knn_graph(
         X,
         n_neighbors,
@@ -80,12 +88,14 @@ def kept_graph(
     """
     recorder, keeper = shelf.recorder, shelf.keeper
     counted = None
+    made_by = {key: one for key, one in made_by.items() if one is not None}
     is_given = made_by["affinity"] in PRECOMPUTED  # the caller has it
+    by_shares = "representatives" in made_by
     if weights is not None and not weights.all():
         silent = int(np.count_nonzero(weights == 0))
         noun = "row has" if silent == 1 else "rows have"
         recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
-        if not is_given:  # nor are they neighbours
+        if not (is_given or by_shares):  # nor are they neighbours
             counted = np.flatnonzero(weights)
     others: tuple[Any, ...] = () if counted is None else (counted,)
     others += () if search.get("executor") is None else ("tasks",)
@@ -100,7 +110,7 @@ def kept_graph(
         keeper=None if counted is not None else keeper,  # which knows all rows only
         scratch=shelf.scratch,
     )
-    graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
+    graph = make() if is_given or by_shares else shelf.kept("graph", name, make, (Graph,))
     if counted is not None:
         graph = graph.beside(counted, n_rows(X))
     graph.derived.origin = None if recorder.left_out else name  # which is that of the whole one

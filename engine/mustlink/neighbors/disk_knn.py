@@ -270,6 +270,7 @@ def graph_where_short(
     budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
     is_points = estimator.affinity in POINTS and len(shape) == 2 and not sp.issparse(X)
     is_points = is_points and resolved_metric(estimator.metric, X) in BY_CELLS
+    is_points = is_points and estimator.representatives is None
     if budget is None or not is_points or isinstance(X, Graph | DiskGraph):
         return X
     n, d = shape

@@ -6,6 +6,7 @@ A tree may come from anywhere: whatever indexes an array in the engine is checke
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -31,9 +32,11 @@ from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.graph import Derived
+from mustlink.graph.shares import Shares
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.neighbors.any_rows import as_rows
+from mustlink.neighbors.representatives import Representatives
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preprocessing.fitted import Fitted
 from mustlink.propagation.held_out import AnswerCalibration
@@ -59,6 +62,7 @@ _WRITTEN: tuple[type, ...] = (
     PairsKey,
     Reliability,
     Report,
+    Representatives,
     SoftLabels,
     Sources,
     StageRecord,
@@ -72,7 +76,7 @@ RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
 }
 # Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
-_PASSING |= {"_allowed"}
+_PASSING |= {"_allowed", "_represented"}
 
 
 def state_of(
@@ -142,7 +146,8 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     refuse(not isinstance(params, Mapping) or not isinstance(state, Mapping), "its parameters")
     assert isinstance(params, Mapping)
     assert isinstance(state, Mapping)
-    refuse(set(params) != set(kind._get_param_names()), "its parameters")
+    # models of version 0.1 have no representatives
+    refuse({*params, "representatives"} != set(kind._get_param_names()), "its parameters")
     estimator = kind(**params)
     graph = _graph_in(tree.get("graph"), data)
     estimator.graph_ = graph
@@ -162,6 +167,8 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
         estimator._hierarchy = MergeTree(linkage, leaves, groups, estimator.labels_)
     _restore_derived(graph, tree.get("derived"))
     estimator._points = _points_in(tree.get("points"), data, graph)
+    if graph.shares is not None and graph.shares.near is None:
+        estimator.graph_ = replace(graph, shares=replace(graph.shares, points=estimator._points))
     found_by_fit(estimator, *found, "graph_", "_points")
     return estimator
 
@@ -254,6 +261,9 @@ def _graph_out(graph: Graph, *, data: bool) -> dict[str, Any]:
         "weights": graph.weights,
         "rows": graph.rows,
     }
+    if (own := graph.shares) is not None:
+        parts = ("finder", "first", "near", "shares", "counted")
+        found["shares"] = {name: getattr(own, name) for name in parts}
     if data:
         return found
     return {"digest": digest(graph.affinity), **found, "affinity": None}
@@ -272,10 +282,44 @@ def _graph_in(tree: Any, data: Any) -> Graph:
         ok = isinstance(weights, np.ndarray) and weights.shape == (n,) and weights.dtype == float
         refuse(not ok or not (np.isfinite(weights) & (weights >= 0)).all(), "its graph")
     if rows is not None:
-        ok = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "i"
+        ok = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"
         refuse(not ok, "its graph")
-        refuse(not np.array_equal(np.unique(rows), np.arange(n)), "its graph")
-    return Graph(W, tree["info"], weights, rows)
+        apart = np.unique(rows)
+        every = apart.size == n or tree.get("shares") is not None
+        refuse(not every or (rows.size > 0 and not 0 <= apart[0] <= apart[-1] < n), "its graph")
+    return Graph(W, tree["info"], weights, rows, _shares_in(tree.get("shares"), rows, n))
+
+
+def _shares_in(tree: Any, rows: Any, p: int) -> Shares | None:
+    """Shares of p nodes in the rows; where they are not held the points follow."""
+    if tree is None:
+        return None
+    refuse(not isinstance(tree, Mapping) or rows is None or p == 0, "its representatives")
+    finder, first, near, shares, counted = (
+        tree.get(name) for name in ("finder", "first", "near", "shares", "counted")
+    )
+    refuse(not isinstance(finder, Representatives), "its representatives")
+    assert isinstance(finder, Representatives)
+    C, n, r = finder.centres, rows.size, finder.nearest
+    fine = isinstance(C, np.ndarray) and C.ndim == 2 and len(C) == p and C.dtype == np.float32
+    fine = fine and isinstance(r, int) and 1 <= r <= p and finder.metric in ("euclidean", "cosine")
+    fine = fine and isinstance(finder.unit, float) and 0 < finder.unit < np.inf
+    fine = fine and (finder.shift is None or np.shape(finder.shift) == C.shape[1:])
+    fine = fine and _within(first, (p,), n)
+    if near is not None or shares is not None:
+        fine = fine and _within(near, (n, r), p) and isinstance(shares, np.ndarray)
+        fine = fine and shares.shape == (n, r) and bool(((shares >= 0) & (shares <= 1)).all())
+    if counted is not None:
+        fine = fine and isinstance(counted, np.ndarray) and counted.shape == (n,)
+    refuse(not fine, "its representatives")
+    return Shares(n, first, finder, near, shares, None, counted)
+
+
+def _within(numbers: Any, shape: tuple[int, ...], count: int) -> bool:
+    """Whether this is an array of a shape that numbers what there are so many of."""
+    if not isinstance(numbers, np.ndarray) or numbers.shape != shape or numbers.dtype.kind != "i":
+        return False
+    return bool(0 <= numbers.min(initial=0) <= numbers.max(initial=0) < count)
 
 
 def _checked(W: sp.csr_matrix) -> sp.csr_matrix:

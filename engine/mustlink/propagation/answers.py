@@ -249,6 +249,13 @@ def conclude(estimator: Any, spread: Any, P: Any, known: LabelSet, *, last: bool
     own = known.of_rows
     alone = np.flatnonzero(own >= 0)  # labelled, without an edge: they keep their own class
     alone = alone[work.places(alone) < 0]
+    if work.home == MEMORY and work.graph.shares is not None:
+        own = given  # representatives have labels by their rows, which may have others
+        if _keeps_labels(spread):
+            alone = np.flatnonzero(np.isin(given, classes))
+        if not isinstance(P, np.ndarray):
+            P.fix(alone, (own[alone, None] == classes) * 1.0)
+            alone = alone[:0]
     codes, sure = np.empty(len(P), dtype=np.int64), np.empty(len(P))
     at_once = max(len(P), 1) if isinstance(P, np.ndarray) else _ROWS
     for first in range(0, len(P), at_once):
@@ -310,6 +317,12 @@ def conclude(estimator: Any, spread: Any, P: Any, known: LabelSet, *, last: bool
             "unanswered": unanswered,
         },
     )
+
+
+def _keeps_labels(spread: Any) -> bool:
+    """Whether a method answers nodes with a label by that label alone."""
+    held = spread.distributions[spread.problem.labelled]
+    return bool((held.max(axis=1, initial=0.0) == 1.0).all())
 
 
 def warn_of_classes(

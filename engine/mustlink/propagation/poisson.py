@@ -17,7 +17,7 @@ from mustlink.propagation.problem import Array, PropagationProblem, Solution, ov
 from mustlink.propagation.propagator import Propagator
 
 CENTERS = ("auto", "rows", "degrees")
-_OF_POINTS = ("knn", "kneighbors", "rbf")  # kinds of graphs
+_OF_POINTS = ("knn", "kneighbors", "rbf", "representatives")  # kinds of graphs
 
 
 @dataclass(eq=False, repr=False)

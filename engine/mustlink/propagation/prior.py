@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.check import numeric_array
-from mustlink.core.labels import check_two_classes, labels_of_nodes
+from mustlink.core.labels import EQUAL_ROWS, check_two_classes, labels_of_nodes
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.operators.laplacian import Block
@@ -156,18 +156,19 @@ class LabelSet:
         recorder: Recorder,
         prior: Any = None,
         belief: Any = None,
+        kind: str = EQUAL_ROWS,
     ) -> LabelSet:
         """The labels of nodes by those (n,) of their rows; warns of contradictions.
 
         `node_of` (n,) is the node of every row, None for rows in the order of the nodes, `weights`
         (n,) are those of rows, None where every row is a node. `prior` and `belief` are as in
-        `Prior.of_rows`.
+        `Prior.of_rows`; `kind` as in `labels_of_nodes`.
         """
         found = cls(labels, labels)
         if node_of is not None or weights is not None:
             node_of = np.arange(n_nodes) if node_of is None else node_of
             weights = np.ones(labels.size) if weights is None else weights
-            nodes, warning = labels_of_nodes(labels, node_of, weights, n_nodes)
+            nodes, warning = labels_of_nodes(labels, node_of, weights, n_nodes, kind)
             if warning:
                 recorder.warn(warning)
             check_two_classes(nodes, "y")

@@ -16,7 +16,15 @@ from mustlink.constraints import Constraints
 from mustlink.context.method_cost import TOGETHER, Cost, DiskCost, Size, propagation
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
-from mustlink.core.labels import as_labels, class_labels, encoded, labels_of_nodes, named
+from mustlink.core.labels import (
+    EQUAL_ROWS,
+    REPRESENTATIVES,
+    as_labels,
+    class_labels,
+    encoded,
+    labels_of_nodes,
+    named,
+)
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
 from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
@@ -252,8 +260,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         labels = as_labels(on_both_sides(labels, graph), graph.n_rows, "y")
         merged = graph.rows is not None or graph.weights is not None
         weights = work.weight_of_rows if merged else None
+        kind = EQUAL_ROWS if graph.shares is None else REPRESENTATIVES
         known = LabelSet.of(
-            labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief
+            labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief, kind
         )
         part = ReachedPart.of(work, known, points if self._needs_points else None)
         cost, W = self._cost(known.classes.size, known.prior), graph.affinity

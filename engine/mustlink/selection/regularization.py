@@ -34,7 +34,7 @@ _ALIKE = 1.005  # times the information of another: the least that is added of t
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
 
 _EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
-_OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
+_OF_POINTS = ("knn", "kneighbors", "rbf", "representatives", "image", "adjusted")
 
 
 @dataclass(frozen=True)

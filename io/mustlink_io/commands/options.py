@@ -46,6 +46,12 @@ def _cluster_count(context: click.Context, parameter: click.Parameter, value: st
         raise click.BadParameter(f"{value!r} is neither a whole number nor auto.") from None
 
 
+def _count_or_auto(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> int | str | None:
+    return None if value is None else _cluster_count(context, parameter, value)
+
+
 def _number_or_file(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     try:
         return None if value is None else float(value)
@@ -130,6 +136,13 @@ NEIGHBORS = click.option(
     "n_neighbors",
     type=int,
     help="Neighbours of a point; default 15; srcp, e2cp: 20.",
+)
+REPRESENTATIVES = click.option(
+    "--representatives",
+    metavar="P|auto",
+    callback=_count_or_auto,
+    help="So many points stand for all, each a mixture of the nearest five; for many rows, and for "
+    "noise. auto: where a graph of all rows does not fit memory or time.",
 )
 METRIC = click.option(
     "--metric",
@@ -236,6 +249,7 @@ OF_GRAPH = (
     NEIGHBORS,
     METRIC,
     EDGE_WEIGHTS,
+    REPRESENTATIVES,
 )
 OF_RUN = (
     click.option(

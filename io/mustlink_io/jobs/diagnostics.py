@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
 from mustlink.graph import DiskGraph, Graph
+from mustlink.graph.shares import MixedRows
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.selection.calibration import Calibration
 from mustlink_io.hdf5.result import ResultStage
@@ -157,13 +158,22 @@ def clusters_of_links(links: Any, labels: Labels) -> dict[str, list[Any]]:
 
 
 def _row_a_cluster(labels: Labels, names: Any, conductance: Any, share: Any) -> dict[str, Any]:
-    sizes = np.bincount(labels[labels >= 0], minlength=int(names.max(initial=-1)) + 1)[names]
+    sizes = _sizes(labels, int(names.max(initial=-1)) + 1)[names]
     return {
         "names": names.tolist(),
         "sizes": sizes.tolist(),
         "conductance": conductance.tolist(),
         "volume_share": share.tolist(),
     }
+
+
+def _sizes(labels: Labels, k: int) -> Labels:
+    """Rows of each of k clusters or more, by blocks: labels are all that grows with the rows."""
+    k = max(k, int(labels.max(initial=-1)) + 1)
+    found = np.zeros(k + 1, dtype=np.int64)
+    for first in range(0, labels.size, _BLOCK):
+        found += np.bincount(labels[first : first + _BLOCK] + 1, minlength=k + 1)
+    return found[1:]
 
 
 def constraints(labels: Labels, known: Any) -> dict[str, Any]:
@@ -232,6 +242,7 @@ def spectrum(graph: Any) -> dict[str, Any] | None:
     return {"values": np.maximum(values, 0.0).tolist(), "components": zeros}
 
 
+_BLOCK = 1 << 20  # labels counted at once
 _MOST_PAIRS = 2_000_000  # constraints that a result keeps a copy of
 _APART = ("row_labels", "column_labels", "sending_labels", "receiving_labels")
 
@@ -249,7 +260,8 @@ def content_of(estimator: Any, side: Constraints | Labels | None) -> dict[str, A
         found["/confidence"] = np.asarray(estimator.confidence_)
         found["/classes"] = np.asarray(estimator.classes_)
     else:
-        found["/embedding"] = estimator.embedding_
+        if not isinstance(estimator.embedding_, MixedRows):  # larger than the labels by far
+            found["/embedding"] = estimator.embedding_
         found["/eigenvalues"] = np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
     tree = getattr(estimator, "_hierarchy", None)
     if tree is not None and tree.labels is estimator.labels_ and len(tree.linkage):
@@ -282,10 +294,9 @@ def findings_of(estimator: Any, side: Constraints | Labels | None) -> dict[str, 
         found["mean_confidence"] = mean_confidence(sure, labels, known)
         found["constraints"] = {"kind": "labels", **overruled(labels, known)}
     else:
-        assigned = labels[labels >= 0]
-        k = estimator.report_.n_clusters
-        found["sizes"] = np.bincount(assigned, minlength=k).tolist()
-        found["unassigned"] = int(labels.size - assigned.size)
+        sizes = _sizes(labels, estimator.report_.n_clusters)
+        found["sizes"] = sizes.tolist()
+        found["unassigned"] = int(labels.size - sizes.sum())
         if isinstance(side, Constraints):
             found["constraints"] = constraints(labels, side)
         elif side is not None:

@@ -14,7 +14,7 @@ from mustlink.preprocessing.request import Preparation
 if TYPE_CHECKING:
     from mustlink_io.formats.datasets import Want
 
-GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
+GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights", "representatives"})
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
 _LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ from mustlink.context.fit_plan import (
     PlanInput,
     plan_in_memory,
     plan_of_rank,
+    plan_of_representatives,
     plan_on_disk,
 )
 from mustlink.context.method_cost import FitInput, Size, full_problem, home_for
 from mustlink.context.neighbor_cost import compared_bytes, sparse_bytes
 from mustlink.context.rates import other_seconds
+from mustlink.context.represented_cost import representatives_for
 from mustlink.core.check import as_integer
 from mustlink.core.deadline import duration_text
 from mustlink.core.process_memory import size_text
@@ -29,6 +32,7 @@ from mustlink.core.resources import (
 )
 from mustlink.errors import InputError
 from mustlink.neighbors.any_rows import BY_CELLS
+from mustlink.neighbors.representatives import check_representatives
 from mustlink.propagation.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
@@ -100,7 +104,8 @@ def settled_here(job: Any) -> tuple[Allowed | None, Plan | None]:
     shape = shape_of(job.data, steps, job.wanted, job.apart)
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
     fit = _input_of(job.settled(is_graph=not is_points), shape, Probe(), is_points)
-    if _unlimited(fit, here.enforced) <= here.limit:  # without a look at the points
+    plain = job.params.get("representatives") is None
+    if plain and _unlimited(fit, here.enforced) <= here.limit:  # without a look at the points
         return Allowed(), None
     plan = plan_job(job, here=here)
     return plan.allowed, plan
@@ -137,6 +142,11 @@ def plan_job(
     if not job.steps.is_nothing:  # of data that are prepared, only which rows are equal
         seen = Probe(distinct=seen.distinct)
     fit = _input_of(job, shape, seen, is_points)
+    if is_points and (p := _representatives(job, fit, found)) is not None:
+        plan = plan_of_representatives(replace(fit, memory=found.limit), p)
+        if found.enforced and found.limit is not None and plan.least > found.limit:
+            _refuse(job, found, plan.least, None, on_disk=False)
+        return replace(plan, method=job.method, here=found).at(speed)
     alone = stored = None
     if is_points or is_by_rows(job):
         alone = in_memory_only(job, is_points=is_points)
@@ -163,6 +173,15 @@ def plan_job(
     else:
         plan = plan_in_memory(fit, home)
     return replace(plan, method=job.method, here=found).at(speed)
+
+
+def _representatives(job: Any, fit: PlanInput, found: Allowed) -> int | None:
+    """How many stand for all points; None: every point is a node."""
+    p = job.params.get("representatives")
+    if p == AUTO:
+        limit = math.inf if job.time_limit is None else job.time_limit
+        return representatives_for(found.limit, limit, fit.cost, fit.given, fit.clusters)[0]
+    return p if p is None else check_representatives(p, fit.given.rows, fit.clusters)
 
 
 def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput:

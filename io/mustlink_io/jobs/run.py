@@ -204,6 +204,7 @@ def _read(
         data = on_disk.load(job, planned.memory)
     else:
         by_blocks = executor is not None or (planned is not None and planned.lazy)
+        by_blocks = by_blocks or job.params.get("representatives") is not None
         lazy_above = 0 if by_blocks else None  # workers read the file, too
         how: dict[str, Any] = {"steps": job.steps, "apart": job.apart, "sparse": job.takes_sparse}
         data = formats.load(job.data, job.wanted, advance, lazy_above, **how)
@@ -249,6 +250,8 @@ def _model(
     """By what the estimator can be made again, its points those of their file; None for nothing."""
     if job.no_model or job.target is not None or not isinstance(estimator.graph_, Graph):
         return None
+    if estimator.graph_.shares is not None and estimator.graph_.shares.near is None:
+        return None  # as on disk: what grows with the rows is not held
     read = (job.data, inputs[0].sha256, job.wanted, job.steps, job.apart, data.value)
     return state_of(estimator, points=reference_of(*read) if data.kind == "points" else None)
 

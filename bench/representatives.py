@@ -1,0 +1,193 @@
+"""Representatives beside the graph of all points, MiniBatchKMeans and BIRCH.
+
+    python bench/representatives.py [--only shapes clouds real files] [--n 1000000] [--record]
+
+* shapes: the five of Huang et al. (TKDE 2020), drawn anew: two bananas, smiling face, concentric
+  circles, circles and Gaussians, flower; `--n` points each.
+* clouds: twelve broad clusters of 20 dimensions, three noisy rings; `--n` points.
+* real: MNIST and tables, nothing known and 20 labels a class (GFHF), against the graph of all.
+* files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB; the file is made
+  here and removed.
+
+Where the graph of all points would take more than `--most` points it is left out.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import data
+import fits
+import render
+import runner
+
+P = (500, 1000, 2000, 4000)
+REAL = ("mnist", "usps", "letter", "optdigits", "satellite-like", "digits", "mfeat_fourier")
+COUNTS = {"bananas": 2, "face": 4, "circles": 3, "circles, clouds": 7, "flower": 13}
+
+
+def ring(rng: Any, n: int, centre: Any, radius: float, noise: float, arc: Any = (0, 2)) -> Any:
+    """Points on an arc, from and to in units of π."""
+    t = rng.uniform(*arc, n) * np.pi
+    r = radius + rng.normal(0, noise, n)
+    return np.c_[r * np.cos(t), r * np.sin(t)] + centre
+
+
+def shape(name: str, n: int, seed: int) -> tuple[Any, Any]:
+    """Points (n, 2) of a shape, and the part that each is from."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(COUNTS[name], size=n)
+    X = np.empty((n, 2))
+    for c in range(COUNTS[name]):
+        m = int((y == c).sum())
+        if name == "bananas":
+            X[y == c] = ring(rng, m, (c, 0.4 * c), 1, 0.12, (c, c + 1))
+        elif name == "face":
+            eye = rng.normal(((-0.8, 0.8)[c % 2], 0.7), 0.15, (m, 2))
+            mouth = ring(rng, m, (0, 0), 1.2, 0.1, (1.15, 1.85))
+            X[y == c] = (ring(rng, m, (0, 0), 2.5, 0.1), mouth, eye, eye)[c]
+        elif name == "circles" or (name == "circles, clouds" and c < 3):
+            X[y == c] = ring(rng, m, (0, 0), 1 + c, 0.12)
+        elif name == "circles, clouds":
+            X[y == c] = rng.normal(((-5, 5)[c % 2], (-3, 3)[c // 2 % 2]), 0.7, (m, 2))
+        else:
+            turn = 2 * np.pi * c / 12
+            petal = rng.normal(0, 1, (m, 2)) * (0.7, 0.2) + (3, 0)
+            way = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+            X[y == c] = petal @ way if c < 12 else rng.normal(0, 0.4, (m, 2))
+    return X.astype(np.float32), y
+
+
+def cloud(name: str, n: int, seed: int) -> tuple[Any, Any]:
+    """Twelve clusters of 20 dimensions that overlap, or three rings with noise."""
+    rng = np.random.default_rng(seed)
+    if name == "rings":
+        y = rng.integers(3, size=n)
+        X = np.empty((n, 2))
+        for c in range(3):
+            X[y == c] = ring(rng, int((y == c).sum()), (0, 0), 1 + c, 0.1)
+        return X.astype(np.float32), y
+    centres = np.random.default_rng(1).normal(size=(12, 20)) * 1.1
+    y = rng.integers(12, size=n)
+    return (centres[y] + rng.normal(size=(n, 20))).astype(np.float32), y
+
+
+def scored(y: Any, fit: Any) -> dict[str, float]:
+    """ARI, NMI, and CPU and wall seconds of a fit that returns labels."""
+    from sklearn.metrics import normalized_mutual_info_score as nmi
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cpu, wall = time.process_time(), time.perf_counter()
+        found = fit()
+    took = time.process_time() - cpu, time.perf_counter() - wall
+    return {"ARI": fits.ari(y, found), "NMI": nmi(y, found), "CPU": took[0], "seconds": took[1]}
+
+
+def near(X: Any) -> float:
+    """How far a point is from the nearest of a thousand others: the radius of BIRCH's leaves."""
+    from sklearn.metrics import pairwise_distances_argmin_min
+
+    some = np.random.default_rng(0).choice(len(X), 2000, replace=False)
+    return float(np.median(pairwise_distances_argmin_min(X[some[1000:]], X[some[:1000]])[1]))
+
+
+def beside(X: Any, y: Any, most: int) -> dict[str, dict[str, float]]:
+    """Every method on points."""
+    from sklearn.cluster import Birch, MiniBatchKMeans
+
+    import mustlink as ml
+
+    k = int(y.max()) + 1
+    ways: dict[str, Any] = {
+        f"p = {p}": ml.NCut(k, representatives=p, random_state=0) for p in P if 2 * p < len(X)
+    }
+    if len(X) <= most:
+        ways["all points"] = ml.NCut(k, random_state=0)
+    ways["MiniBatchKMeans"] = MiniBatchKMeans(k, n_init=3, random_state=0)
+    if len(X) <= most:
+        ways["BIRCH"] = Birch(n_clusters=k, threshold=near(X))
+    return {name: scored(y, lambda way=way: way.fit_predict(X)) for name, way in ways.items()}
+
+
+def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
+    """ARI on a table by representatives and by all points, without and with labels."""
+    import mustlink as ml
+
+    found = data.points(name)
+    if found is None:
+        return None
+    X, y = found
+    k, rows = int(np.unique(y).size), {}
+    for p in (*(p for p in P if 2 * p < len(X)), None):
+        how: dict[str, Any] = {"representatives": p, "random_state": 0}
+        one = scored(y, lambda how=how: ml.NCut(k, **how).fit_predict(X))
+        known = [data.draw(y, "20 labels", seed) for seed in range(draws)]
+        gfhf = [
+            scored(y, lambda c=c, how=how: ml.GFHF(**how).fit(X, c.labels).labels_)["ARI"]
+            for c in known
+        ]
+        one = {"nothing": one["ARI"], "20 labels": float(np.mean(gfhf)), "CPU of NCut": one["CPU"]}
+        rows["all points" if p is None else f"p = {p}"] = one
+    return rows
+
+
+def from_file(n: int, out: Path) -> dict[str, Any]:
+    """Seconds, peak and ARI of n points of 16 coordinates, HDF5 to HDF5 within 2 GB."""
+    import h5py
+
+    points, answer = out / "points.h5", out / "answer.h5"
+    centres = np.random.default_rng(1).normal(size=(20, 16)) * 2.0
+    try:
+        with h5py.File(points, "w") as file:
+            X = file.create_dataset("X", (n, 16), "f4")
+            Y = file.create_dataset("y", (n,), "u1")
+            for number, first in enumerate(range(0, n, 1 << 20)):
+                rng, m = np.random.default_rng((0, number)), min(1 << 20, n - first)
+                y = rng.integers(20, size=m)
+                X[first : first + m] = centres[y] + rng.normal(size=(m, 16))
+                Y[first : first + m] = y
+        how = ["-k", 20, "-m", "ncut", "--representatives", 1000, "--memory", "2GB", "--no-model"]
+        found = runner.command("cluster", f"{points}:X", *how, "-o", answer)
+        with h5py.File(points) as file, h5py.File(answer) as made:
+            some = slice(0, None, max(1, n // 10**6))
+            ari = fits.ari(file["y"][some].astype(int), made["labels"][some])
+        taken = {"seconds": found["wall_seconds"], "peak_bytes": found["rss_bytes"]}
+        return {"ARI": ari, **taken}
+    finally:
+        points.unlink(missing_ok=True)
+        answer.unlink(missing_ok=True)
+
+
+def main() -> None:
+    args = runner.options(
+        __doc__,
+        only=["shapes", "clouds", "real", "files"],
+        names=[""],
+        n=1_000_000,
+        most=1_000_000,
+        draws=5,
+        rows=[10**5, 10**6, 10**7, 10**8],
+    )
+    figures: dict[str, Any] = {}
+    for part, names, make in (("shapes", COUNTS, shape), ("clouds", ("broad", "rings"), cloud)):
+        for name in names if part in args.only else ():
+            figures[name] = beside(*make(name, args.n, 0), args.most)
+            render.records(f"{name}, {args.n:,} points", figures[name])
+    for name in REAL if "real" in args.only else ():
+        if (args.names == [""] or name in args.names) and (rows := real(name, args.draws)):
+            figures[name] = rows
+            render.records(name, rows)
+    if "files" in args.only:
+        figures["files"] = {f"{n:,}": from_file(n, args.out) for n in args.rows}
+        render.records("From a file to a file, 2 GB", figures["files"])
+    runner.record("representatives", figures)
+
+
+if __name__ == "__main__":
+    main()

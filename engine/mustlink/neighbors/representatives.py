@@ -1,0 +1,335 @@
+"""Representatives of points: p centres, every point joined to the nearest few; a graph of p nodes.
+
+    1  p centres: Lloyd's k-means on a sample of 10 p rows (U-SPEC's hybrid selection)
+    2  shares of every row in its r nearest centres, one pass: z_ij ∝ exp(−d_ij²/s_i²)
+    3  W = ZᵀZ of the centres, which count their masses Zᵀ1 (`graph.shares`)
+
+Huang, Wang, Wu, Lai & Kwoh, Ultra-scalable spectral clustering and ensemble clustering (TKDE 2020,
+§3.1); Liu, He & Chang, Large graph construction for scalable semi-supervised learning (ICML 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.context.represented_cost import HELD_BELOW, NEAREST
+from mustlink.core.check import as_integer, as_points, check_choice
+from mustlink.core.observe import Recorder
+from mustlink.errors import InputError
+from mustlink.graph.graph import Graph
+from mustlink.graph.shares import BLOCK, Near, Shares, gram_of, mixed, symmetric, voted
+from mustlink.graph.structure import fold
+from mustlink.neighbors.bridges import bridging_edges
+from mustlink.neighbors.knn import knn_graph
+from mustlink.neighbors.points_by_rows import Prepared, is_rows, prepare
+
+_SAMPLE = 10  # rows of the sample to a representative
+_FAR = 4.0  # times as far from all centres as any row of the sample: unlike them
+_STEPS = 10  # of Lloyd's: representatives need not be the best centres
+_TOGETHER = 1 << 8  # rows compared at once: always the same, as products are rounded by shape
+_TAKEN = 1 << 12  # rows that a thread takes
+
+
+@dataclass(frozen=True, eq=False)
+class Representatives:
+    """Centres (p, d) float32 as points are compared, and how those are prepared for that.
+
+    `metric`, `shift` and `unit` are as in `Prepared`; `nearest` is r, at most p.
+    """
+
+    centres: NDArray[np.float32]
+    metric: str
+    shift: NDArray[np.float64] | None
+    unit: float
+    nearest: int
+
+    def prepared(self, points: Any) -> Prepared:
+        """Points (m, d), in memory or not, as these are compared."""
+        return Prepared(points, self.metric, self.shift, 1.0, self.unit)
+
+    def of_rows(self, points: Any, rows: Any) -> Near:
+        """See `graph.shares.Finder`."""
+        source = self.prepared(points)
+        X = source[rows] if isinstance(rows, slice) else source.gather(rows)
+        return self.shares(X)
+
+    def shares(self, X: NDArray[np.float32]) -> Near:
+        """Nodes and shares (m, r) of prepared points (m, d), by falling share.
+
+        s_i² is the mean of d_ij² over the r. Cost O(m p d).
+        """
+        near, lengths = nearest_centres(X, self.centres, self.nearest)
+        d = lengths.astype(np.float64)
+        scale = np.mean(d**2, axis=1, keepdims=True)
+        scale[scale == 0] = 1.0
+        Z = np.exp(-(d**2 - d[:, :1] ** 2) / scale)
+        Z /= Z.sum(axis=1, keepdims=True)
+        return near, Z.astype(np.float32)
+
+
+def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int) -> Near:
+    """The r nearest of centres (p, d) to points (m, d): numbers (m, r), rising lengths (m, r)."""
+    from mustlink.kernels.nearest_lists import keep_smallest
+    from mustlink.kernels.threads import in_threads
+
+    m = X.shape[0]
+    places = np.full((m, r), -1, dtype=np.int32)
+    lengths = np.empty((m, r), dtype=np.float32)
+    norms = np.einsum("ij,ij->i", centres, centres)
+
+    def find(start: int) -> None:
+        part = slice(start, min(start + _TAKEN, m))
+        squares = np.full((part.stop - start, r), np.inf, dtype=np.float32)
+        room = np.empty((_TOGETHER, centres.shape[0]), dtype=np.float32)
+        for a in range(start, part.stop, _TOGETHER):
+            some = slice(a, min(a + _TOGETHER, part.stop))
+            products = np.matmul(X[some], centres.T, out=room[: some.stop - a])
+            keep_smallest(products, norms, 0, squares[a - start : some.stop - start], places[some])
+        for k in range(r):  # products in single precision lose digits: measured again
+            gap = X[part] - centres[places[part, k]]
+            squares[:, k] = np.einsum("ij,ij->i", gap, gap)
+        order = np.lexsort((places[part], squares), axis=1)
+        places[part] = np.take_along_axis(places[part], order, axis=1)
+        lengths[part] = np.sqrt(np.take_along_axis(squares, order, axis=1))
+
+    in_threads(find, range(0, m, _TAKEN))
+    return places, lengths
+
+
+def check_representatives(p: Any, n: int, k: int | None = None) -> int:
+    """The number of representatives of n points, for k clusters; raises InputError."""
+    p = as_integer(p, "representatives", 2)
+    if p > n:
+        raise InputError(
+            f"representatives: {p} for {n} points; give fewer than there are points, or leave it "
+            "out, and every point is a node"
+        )
+    if k is not None and p < k:
+        raise InputError(f"representatives: {p} for {k} clusters; give at least {10 * k}")
+    return p
+
+
+def chosen_centres(
+    rows: Prepared, p: int, rng: np.random.Generator, recorder: Recorder
+) -> tuple[NDArray[np.float32], float]:
+    """At most p centres (p, d) by Lloyd's k-means on a sample of 10 p rows; equal rows count one.
+
+    And the largest distance of a row of the sample from the nearest. Fewer, with a note, where the
+    sample has fewer distinct rows.
+    """
+    n = rows.shape[0]
+    size = min(n, _SAMPLE * p)
+    ids = np.arange(n) if size == n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
+    sample = rows.gather(ids)
+    distinct, counts = np.unique(sample, axis=0, return_counts=True)
+    if distinct.shape[0] == 1:
+        raise InputError(
+            f"representatives: all {size} rows of a sample of {n} points are equal; check that the "
+            "right columns were read"
+        )
+    if distinct.shape[0] <= p:
+        if distinct.shape[0] < p:
+            recorder.note(
+                f"representatives: {distinct.shape[0]:,} instead of {p:,}, as the rows of a sample "
+                "of ten times as many have no more distinct values"
+            )
+        return distinct, 0.0
+    centres = distinct[np.sort(rng.choice(distinct.shape[0], p, replace=False))]
+    before = None
+    for _ in range(_STEPS):
+        own = nearest_centres(distinct, centres, 1)[0][:, 0]
+        if before is not None and np.array_equal(own, before):
+            break
+        before = own
+        members = sp.csr_matrix((counts.astype(np.float64), own, np.arange(own.size + 1)),
+                                shape=(own.size, p))  # fmt: skip
+        size_of = np.asarray(members.sum(axis=0)).ravel()
+        sums = np.asarray(members.T @ distinct.astype(np.float64))
+        filled = size_of > 0
+        centres = centres.copy()
+        centres[filled] = (sums[filled] / size_of[filled, None]).astype(np.float32)
+    found: NDArray[np.float32] = np.unique(centres, axis=0)
+    return found, float(nearest_centres(distinct, found, 1)[1].max())
+
+
+def representative_graph(
+    points: Any,
+    p: int,
+    *,
+    nearest: int = NEAREST,
+    metric: str = "euclidean",
+    random_state: int = 0,
+    recorder: Recorder | None = None,
+    held: int = HELD_BELOW,
+) -> Graph:
+    """The graph of p representatives of points (n, d), whose rows are mixtures of its nodes.
+
+    Points are an array, or have a shape and blocks of rows [a:b] such as an HDF5 dataset, of which
+    then no more than blocks is in memory; their shares are held up to so many bytes as `held` says,
+    and of more points found again in every pass. With `nearest` = 1 every row is its nearest
+    representative, as equal rows are one node, and edges join each to its neighbours
+    (`knn_graph`). Components are joined by their shortest bridging edges, with a note. Cost
+    O(n p d) + O(p² d) for the centres, and two passes over the points.
+    Raises InputError.
+    """
+    recorder = Recorder() if recorder is None else recorder
+    check_choice(metric, ("euclidean", "cosine"), "metric")
+    source = points if is_rows(points) else as_points(points)
+    n = int(source.shape[0])
+    p = check_representatives(p, n)
+    rng = np.random.default_rng(random_state)
+    with recorder.stage("checking points") as advance:
+        rows = prepare(source, metric, advance)
+    with recorder.stage("representatives"):
+        centres, reach = chosen_centres(rows, p, rng, recorder)
+    r = min(nearest, centres.shape[0])
+    finder = Representatives(centres, metric, rows.shift, rows.unit, r)
+    is_held = not is_rows(source) or 8 * r * n <= held
+    with recorder.stage("shares of representatives") as advance:
+        found = _shares_of(rows, finder, source, advance, _FAR * reach, held=is_held)
+    shares, nodes, W, mass, far = found
+    if far and reach:
+        small = max(2, n // p)
+        recorder.warn(
+            f"representatives: {far:,} of {n:,} points are more than {_FAR:g} times as far from "
+            f"all as any point of the sample: a cluster of less than {small:,} points or so may be "
+            "among them, and is not found; give more representatives, or none"
+        )
+    info: dict[str, Any] = {"kind": "representatives", "representatives": int(mass.size)}
+    info |= {"nearest": r, "metric": metric}
+    own = shares.finder.centres
+    if nearest == 1:
+        graph = knn_graph(own, random_state=random_state, observer=recorder).weighing(mass)
+        return replace(graph, info={**graph.info, **info}, rows=nodes, shares=shares)
+    graph = Graph(W, info, mass, nodes, shares)
+    if graph.n_components > 1:
+        pairs, _ = bridging_edges(own, graph.components, rng)
+        both = np.concatenate([pairs, pairs[:, ::-1]]).T
+        least = np.full(both.shape[1], float(W.data.min()))
+        W = symmetric(sp.csr_matrix(W + sp.csr_matrix((least, tuple(both)), shape=W.shape)))
+        recorder.note(
+            f"representatives: {graph.n_components} components joined by {len(pairs)} shortest "
+            "bridging edges"
+        )
+        graph = replace(graph, affinity=W, info={**info, "n_bridges": len(pairs)})
+    return graph
+
+
+def _shares_of(
+    rows: Prepared, finder: Representatives, source: Any, advance: Any, far: float, *, held: bool
+) -> tuple[Shares, NDArray[Any], sp.csr_matrix, NDArray[np.float64], int]:
+    """Shares of all rows, their nearest nodes (n,), W = ZᵀZ and masses: one pass.
+
+    And how many rows are farther than `far` from their nearest.
+
+    Centres that are among the nearest of no row are left out.
+    """
+    (n, _), (p, _), r = rows.shape, finder.centres.shape, finder.nearest
+    narrow: Any = np.uint16 if p < 1 << 16 and not held else np.int32
+    near = np.empty((n, r), dtype=np.int32) if held else None
+    shares = np.empty((n, r), dtype=np.float32) if held else None
+    nodes = np.empty(n, dtype=narrow)
+    best, first = np.zeros(p, dtype=np.float32), np.full(p, -1, dtype=np.int64)
+    W, mass, beyond = sp.csr_matrix((p, p)), np.zeros(p), 0
+    for start in range(0, n, BLOCK):
+        part = slice(start, min(start + BLOCK, n))
+        X = rows[part]
+        found = finder.shares(X)
+        gap = X - finder.centres[found[0][:, 0]]
+        beyond += int(np.count_nonzero(np.einsum("ij,ij->i", gap, gap) > far**2))
+        product, count = gram_of(found, p)
+        W, mass = sp.csr_matrix(W + product), mass + count
+        nodes[part] = found[0][:, 0]
+        before = best.copy()
+        np.maximum.at(best, found[0].ravel(), found[1].ravel())
+        at, place = np.nonzero((found[1] >= best[found[0]]) & (best > before)[found[0]])
+        first[found[0][at[::-1], place[::-1]]] = start + at[::-1]  # of equals the first row
+        if near is not None and shares is not None:
+            near[part], shares[part] = found
+        advance(part.stop / n)
+    used = mass > 0
+    if not used.all():
+        number = np.cumsum(used) - 1
+        W, mass, first = W[used][:, used], mass[used], first[used]
+        nodes = number[nodes].astype(narrow)
+        finder = replace(finder, centres=finder.centres[used])
+        near = None if near is None else number[near].astype(np.int32)
+    made = Shares(n, first, finder, near, shares, None if held else source)
+    return made, nodes, symmetric(W), mass, beyond
+
+
+def joined_rows(graph: Graph, new: NDArray[np.floating]) -> Graph:
+    """The graph of representatives with more rows (m, d) at its end, which move no representative.
+
+    W gets Z_newᵀZ_new, the masses what the new rows count. Cost O(m p d).
+    """
+    own = graph.shares
+    assert own is not None
+    assert graph.weights is not None
+    assert graph.rows is not None
+    if own.near is None or own.shares is None:
+        raise InputError("add: the rows of this fit stay in their file; fit all of them again")
+    near, shares = own.finder.of_rows(new, slice(0, len(new)))
+    W, mass = gram_of((near, shares), graph.n_nodes, None)
+    n = own.n_rows + len(new)
+    counted = None if own.counted is None else np.append(own.counted, np.ones(len(new), bool))
+    more = replace(
+        own,
+        n_rows=n,
+        near=np.concatenate([own.near, near]),
+        shares=np.concatenate([own.shares, shares]),
+        counted=counted,
+    )
+    if graph.info["nearest"] == 1:
+        grown = graph.weights + mass
+        W = fold(graph.affinity, grown / graph.weights)
+    else:
+        W = symmetric(sp.csr_matrix(graph.affinity + W))
+    return replace(
+        graph,
+        affinity=W,
+        info={**graph.info, "added": int(graph.info.get("added", 0)) + len(new)},
+        weights=graph.weights + mass,
+        rows=np.concatenate([graph.rows, near[:, 0]]),
+        shares=more,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NewShares:
+    """New points (q, d) by their shares of representatives, as `NewPoints` of other graphs."""
+
+    new: NDArray[np.floating]
+    own: Shares
+
+    def mean(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Zv (q, K) of values (n, K) of all rows, of which a representative has its row's."""
+        found = np.empty((self.new.shape[0], values.shape[1]))
+        for part, block in self.means(values):
+            found[part] = block
+        return found
+
+    def means(self, values: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The rows of `mean` by blocks: which, and their values (b, K)."""
+        of_nodes = np.asarray(values[self.own.first], dtype=np.float64)
+        for part, near in self._blocks():
+            yield part, mixed(near, of_nodes)
+
+    def vote(self, labels: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The label (q,) with the largest share, of labels (n,) of all rows."""
+        of_nodes = self.own.votes_of_nodes(np.asarray(labels))
+        found = np.empty(self.new.shape[0], dtype=np.int64)
+        for part, near in self._blocks():
+            found[part] = voted(near, of_nodes)
+        return found
+
+    def _blocks(self) -> Iterator[tuple[slice, Near]]:
+        for start in range(0, self.new.shape[0], BLOCK):
+            part = slice(start, min(start + BLOCK, self.new.shape[0]))
+            yield part, self.own.finder.of_rows(self.new, part)
