@@ -131,7 +131,7 @@ def test_sparse_rows_as_scipy(metric, form):
 
 def test_rare_columns_first(monkeypatch):
     """With little work allowed lists are measured by all columns, and their recall is told."""
-    monkeypatch.setattr("mustlink.neighbors.sparse_points.MET", 25.0)
+    monkeypatch.setattr("mustlink.neighbors.sparse_points.MET", 4.0)
     X = any_rows(sp.csr_matrix(WORDS), "cosine")
     assert X.method(K) == "rare columns"
     indices, lengths, info = X.lists(K, 0, Recorder(None), N)

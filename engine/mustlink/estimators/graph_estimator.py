@@ -354,7 +354,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         X = self._in_memory(X, cost) if isinstance(X, DiskGraph) else X
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
-        held = bytes_of_rows(X) + beside
+        counted = isinstance(X, np.ndarray) or self.affinity in POINTS  # a graph is counted as such
+        held = (bytes_of_rows(X) if counted else 0) + beside
         self._allow(views if isinstance(views, Views) else X, cost or self.cost(), beside=beside)
         recorder.keep_to(self._allowance, held)
         if isinstance(X, Graph):

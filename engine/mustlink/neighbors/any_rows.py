@@ -88,6 +88,14 @@ def bytes_of_rows(points: Any) -> int:
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
+def recall_of(lengths: NDArray[np.floating], true: NDArray[np.floating]) -> float:
+    """Share of neighbours (m, k) no farther than the true last one, of those that there are."""
+    limit = true[:, -1:] * (1 + 1e-5) + 1e-6
+    there = np.maximum(np.isfinite(true).sum(axis=1), 1)
+    right = (np.isfinite(lengths) & (lengths <= limit)).sum(axis=1)
+    return float(np.mean(np.minimum(right / there, 1.0)))
+
+
 class AnyRows(ABC):
     """Rows (n, d) that know how far they are from others of their kind."""
 
@@ -159,10 +167,7 @@ class AnyRows(ABC):
             size = min(n, max(1, sample))
             some = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
             _, true = self.nearest(self.take(some), k, some)
-            limit = true[:, -1:] * (1 + 1e-5) + 1e-6
-            there = np.maximum(np.isfinite(true).sum(axis=1), 1)  # of neighbours that there are
-            right = (np.isfinite(lengths[some]) & (lengths[some] <= limit)).sum(axis=1)
-            recall = float(np.mean(np.minimum(right / there, 1.0)))
+            recall = recall_of(lengths[some], true)
         return indices, lengths, {"method": method, "recall": recall, "recall_sample": size}
 
     def equal(self) -> EqualRows:

@@ -20,10 +20,12 @@ from mustlink.context.rates import MET
 from mustlink.core.check import as_csr
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.neighbors.any_rows import AnyRows, Lists, metric_name
+from mustlink.neighbors.any_rows import AnyRows, Lists, metric_name, recall_of
 
 SPARSE = ("euclidean", "cosine", "dot", "hellinger", "jaccard")
 _PIECES = 64  # of a search, after each of which progress is told
+_TRIED, _WANTED = 200, 0.95  # rows of the sample, and their recall
+_OFTEN = (1, 2, 4, 8)  # times the usual work
 _UNIT = 1e-3  # by which lengths of rows for "dot" may be off
 _CANDIDATES = 10  # times k: measured by all columns, of those that have a rare one in common
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -105,16 +107,15 @@ class SparseRows(AnyRows):
     def _frequencies(self) -> NDArray[np.int64]:
         return np.bincount(self.matrix.indices, minlength=self.shape[1])
 
-    @cached_property
-    def _rare(self) -> int:
-        """Rows that a column may be in to be looked through: all, where that is work enough."""
+    def _rare(self, each: float) -> NDArray[np.bool_]:
+        """Columns that are looked through where a row may meet so many entries, rare ones first."""
         met = np.sort(self._frequencies).astype(np.float64)
-        few = np.searchsorted(np.cumsum(met**2), MET * self.shape[0], side="right")
-        return int(met[few - 1]) if few < met.size and few else int(met[-1])
+        few = int(np.searchsorted(np.cumsum(met**2), each * self.shape[0], side="right"))
+        return np.asarray(self._frequencies <= met[max(few, 1) - 1])
 
     def method(self, k: int) -> str:
         """All rows that have a column in common, or a rare one."""
-        return "brute" if self._rare >= self._frequencies.max() else "rare columns"
+        return "brute" if self._rare(MET).all() else "rare columns"
 
     def search_bytes(self, k: int) -> int:
         """The rows by columns, lists, and what threads hold of every row."""
@@ -138,10 +139,20 @@ class SparseRows(AnyRows):
         return self._search(queries, k, own, advance, None)
 
     def by_search(self, k: int, seed: int, recorder: Recorder) -> Lists:
-        """Of those that have a rare column in common, the nearest by all columns."""
-        rare = self._frequencies <= self._rare
+        """Of those that have a rare column in common, the nearest by all columns.
+
+        As many columns as a sample of rows asks for, up to eight times the usual work.
+        """
+        n = self.shape[0]
+        some = np.sort(np.random.default_rng(seed).choice(n, min(n, _TRIED), replace=False))
+        queries = self.take(some)
         with recorder.stage("kNN graph") as advance:
-            return self._search(self, k, np.arange(self.shape[0]), advance, rare)
+            _, true = self.nearest(queries, k, some)
+            for often in _OFTEN:
+                rare = self._rare(often * MET)
+                if recall_of(self._search(queries, k, some, None, rare)[1], true) >= _WANTED:
+                    break
+            return self._search(self, k, np.arange(n), advance, rare)
 
     def _search(
         self, queries: SparseRows, k: int, own: Any, advance: Any, rare: NDArray[np.bool_] | None

@@ -50,7 +50,7 @@ from mustlink_io.jobs.on_disk import (
 )
 
 _GRAPH = ("kNN graph", "weights", "components")
-_AS_THEY_ARE = "how long rows are compared depends on them, by a factor of four"
+_AS_THEY_ARE = "how long rows are compared depends on them, by a factor of eight"
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 _SINGLE = 1e-4  # residual down to which vectors of ranks are in single precision
 _SMALL = 64  # times the bytes of a file that are less than what may be taken
