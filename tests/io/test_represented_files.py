@@ -95,7 +95,9 @@ def test_a_plan_of_a_hundred_million_points(mustlink):
     assert "shares of representatives" in names
     assert "kNN graph" not in names
     auto = ("-k", 20, "-m", "ncut", "--representatives", "auto", "--memory", "4GB", "--json")
-    assert json.loads(mustlink("plan", "100000000x16", *auto)[1]) == found
+    same = json.loads(mustlink("plan", "100000000x16", *auto)[1])  # but for the machine's speed
+    assert [stage["name"] for stage in same["stages"]] == names
+    assert same["peak_bytes"] == found["peak_bytes"]
     assert "kNN graph" in mustlink("plan", "10000x16", *auto)[1]
 
 
