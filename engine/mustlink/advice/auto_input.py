@@ -102,6 +102,18 @@ class AutoInput:
         return self.known.classes.size or None
 
     @property
+    def amount(self) -> int:
+        """Labels and pairs."""
+        known = self.known
+        labels = 0 if known.labels is None else int(np.count_nonzero(known.labels >= 0))
+        return labels + len(known.pairs)
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether something is said that is neither a pair nor a label."""
+        return self.prior is not None or self.known.soft is not None
+
+    @property
     def pairs_a_row(self) -> float:
         """Distinct pairs for a row."""
         return self.known.merged[0].shape[0] / max(self.n, 1)

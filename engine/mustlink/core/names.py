@@ -38,7 +38,9 @@ ESTIMATORS = {
     "SRCP": "mustlink.clusterers.srcp",
 }
 
+CHOSEN = {"LabelClusters": "mustlink.clusterers.label_clusters"}  # by Auto alone
+
 
 def estimator_of(name: str) -> Any:
     """The class of that name."""
-    return getattr(import_module(ESTIMATORS[name]), name)
+    return getattr(import_module((ESTIMATORS | CHOSEN)[name]), name)

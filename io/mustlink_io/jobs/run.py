@@ -17,6 +17,7 @@ from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes, size_text
 from mustlink.core.resources import AUTO, Allowed
+from mustlink.core.state import chosen
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.persistence.model import state_of
@@ -122,7 +123,7 @@ def _run(
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)
             weights = weights if data.kept is None else weights[data.kept]
     data.report(recorder)
-    for note in () if labels is None else labels.notes:
+    for note in (*job.remarks, *(() if labels is None else labels.notes)):
         recorder.note(note)
     inputs = _checksums(job, paths, recorder)
     apart = [f"{one.option} {one.name}" for one in job.apart]
@@ -140,7 +141,7 @@ def _run(
     except InputError:
         _put_away(job, work, recorder)
         raise
-    estimator = getattr(estimator, "estimator_", estimator)  # the one that was chosen
+    whole, estimator = estimator, chosen(estimator)
     found = look(job.labels_of(side), estimator, data, recorder)
     with recorder.stage("looking at the result"):
         beside = Carried.of_files(data, labels, job.extras)
@@ -167,7 +168,7 @@ def _run(
     if not job.steps.is_nothing:
         parameters["preparation"] = job.steps.to_dict()
     result = result_of(estimator, findings, content, recorder, parameters, inputs)
-    model = _model(job, estimator.prepared_by(data.fitted), data, inputs)
+    model = _model(job, whole.prepared_by(data.fitted), data, inputs)
     with recorder.stage("writing"):
         notes = _write(job, {**content, **result.content()}, model)
     for note in (*notes, *work.troubles):
@@ -244,7 +245,7 @@ def _model(
     job: Job, estimator: Any, data: formats.InputData, inputs: Sequence[Input]
 ) -> dict[str, Any] | None:
     """By what the estimator can be made again, its points those of their file; None for nothing."""
-    if job.no_model or job.target is not None or not isinstance(estimator.graph_, Graph):
+    if job.no_model or job.target is not None or not isinstance(chosen(estimator).graph_, Graph):
         return None
     read = (job.data, inputs[0].sha256, job.wanted, job.steps, job.apart, data.value)
     return state_of(estimator, points=reference_of(*read) if data.kind == "points" else None)
