@@ -110,6 +110,7 @@ class Auto(ClusterMixin, GraphEstimator):
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK})
     _informed: ClassVar[bool] = True  # whether it takes constraints
     _known = NOTHING  # what kind of side information the last fit had
+    _tried_parts = None  # type: dict[str, Any] | None  # of priors, fitted in trials
     _amount = 0  # labels and pairs that the method was chosen by
 
     def __getattr__(self, name: str) -> Any:
@@ -343,6 +344,8 @@ class Auto(ClusterMixin, GraphEstimator):
             made_by = {name: getattr(self, name) for name in ("metric", "weights")}
             made_by["n_neighbors"] = self.n_neighbors
             data = data.sampled(made_by, self._used_seed)
+        if data.kind == LABELS and data.graph is not None:
+            data = replace(data, known=Constraints.from_labels(data.said))
         if data.graph is None or not data.enough:
             return 0
         quiet = Recorder(Unheard(), recorder.deadline.share(_SHARE))
@@ -358,7 +361,9 @@ class Auto(ClusterMixin, GraphEstimator):
             return Trial(right, time.perf_counter() - began, failure)
 
         folds = data.folds(self._used_seed)
-        return compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
+        held = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
+        self._tried_parts = trials.parts
+        return held
 
     def _fit_best(
         self, data: AutoInput, tried: Sequence[Candidate], held: int, recorder: Recorder
@@ -375,7 +380,7 @@ class Auto(ClusterMixin, GraphEstimator):
             for other in tried:
                 if other.score == -np.inf and other.note:
                     recorder.note(f"{other.name}: could not be fitted: {other.note}")
-            one.chosen = True
+            one.chosen, self._tried_parts = True, None
             rows, why = [other.row() for other in tried], reason(one, tried, data.kind, held)
             self._conclude(fitted, rows, why, data.y)
             return
@@ -390,6 +395,7 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.kind == LABELS and self.answers == CLUSTERS:
             made = made_like(self, "LabelClusters", self._used_seed)
             made.set_params(method=way.method, parts=way.parts, belief=way.belief)
+            made._fitted_parts = self._tried_parts
         else:
             made = self._made(way.method, data)
         made.keep_in(self._keeper).allow(self._allowed)

@@ -31,6 +31,11 @@ class Trials:
         self._fold: Any = None
         self._made: dict[str, Any] = {}
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Clusterers that priors were made of, as they were fitted last."""
+        return self._priors.fitted
+
     def right(self, way: Way, fold: Any) -> Floats:
         """Whether every label held out is predicted; of pairs how far they all are."""
         if self._data.kind == PAIRS:

@@ -32,15 +32,18 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.propagation.columns import TREES, Columns
+from mustlink.propagation.statements import statements
 from mustlink.selection.constrained_fit import USUAL
 
 Ints = NDArray[np.int64]
 
 COLUMNS = "columns"
 BLIND = "NCut"  # a part that does not see the labels
-_TRIAL_TREES = 50
+_TRIAL_TREES = 25
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
+_FULL = 1000  # nodes up to which the full problem is tried
 _MOST = 150  # vectors of a trial, but for many clusters
+_LOST = 0.01  # share of the rows in a cluster from which it is said that it halved
 _VECTORS = 2  # smooth vectors a class beside the columns
 
 
@@ -83,7 +86,13 @@ class LabelClusters(InformedClusterer):
                 f"n_clusters: labels of {classes.size} classes for {k} clusters; label nodes of "
                 "every class, or take CSP (-m csp)"
             )
-        prior = belief = None
+        prior, belief, given = None, None, labels
+        labels = statements(graph, given)
+        if (left_out := int(np.count_nonzero(labels != given))) > 0:
+            recorder.note(
+                f"labels: {left_out} are beside others of their class, which has far more than the "
+                "rest: they are answered as they are, and not spread"
+            )
         if self.parts:
             with recorder.stage("prior"):
                 quiet = Recorder(Unheard(), recorder.deadline)
@@ -96,7 +105,8 @@ class LabelClusters(InformedClusterer):
         spread = made_like(self, self.method, seed).fit_on(work.view, labels, seed, prior, belief)
         self.graph_, self.classes_ = graph, spread.classes_
         self.embedding_ = spread.label_distributions_
-        self.labels_ = self._numbers(work, spread, k)
+        self.embedding_[labels != given] = given[labels != given, None] == self.classes_
+        self.labels_ = self._numbers(work, np.where(labels != given, given, spread.labels_), k)
         kept = warn_if_broken(self.labels_, known, recorder)
         choices, steps = spread.report_.choices, spread.report_.convergence
         choices = {one: value for one, value in choices.items() if one != "graph"}
@@ -112,9 +122,9 @@ class LabelClusters(InformedClusterer):
             )
         return given.labels
 
-    def _numbers(self, work: Any, spread: Any, k: int) -> Ints:
+    def _numbers(self, work: Any, answers: Ints, k: int) -> Ints:
         """Clusters (n,) by the order of the classes; warns of crumbs and of lone nodes."""
-        found = np.where(spread.labels_ < 0, -1, np.searchsorted(spread.classes_, spread.labels_))
+        found = np.where(answers < 0, -1, np.searchsorted(self.classes_, answers))
         sizes = np.bincount(found[found >= 0], minlength=k)
         warn_of_sizes(sizes, k, work.recorder)
         if self.isolated == "assign" and (found < 0).any():
@@ -146,6 +156,13 @@ class LabelClusters(InformedClusterer):
         self._names = {place[one]: name for one, name in names.items() if one in place}
         moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0
         recorder.note(f"{verb}: {moved:.2%} of the nodes changed their cluster")
+        for one in np.unique(before[before >= 0]).tolist():
+            was, now = int((before == one).sum()), int((found.labels == one).sum())
+            if was >= _LOST * before.size and 2 * now < was:
+                recorder.warn(
+                    f"{verb}: of {was:,} rows of cluster {place.get(one, one)} {now:,} are left; "
+                    "look at what was said last, or take it back"
+                )
         changed = {"new": [place[one] for one in found.new], "gone": list(found.gone)}
         self._report_more(recorder, changed=moved, clusters_changed=changed)
         return self
@@ -220,7 +237,7 @@ class Priors:
             had = None
         if had is None:
             made = made_like(self._estimator, part, self._seed).set_params(n_clusters=k)
-            made = hastened(made, self.work.graph) if self._trial else made
+            hastened(made, self.work.graph)  # its clusters are one opinion among others
             told = None if blind else labels
             self.fitted[part] = made.fit(self.work.graph, told, observer=self.work.recorder)
         elif not blind:  # what it has chosen stays, which is most of its time
@@ -238,12 +255,15 @@ def hastened(made: Any, graph: Graph | None = None, n_pairs: int = 0) -> Any:
     """Parameters for a trial: what takes longer than all the rest of it is left out.
 
     No choice by what is held out of those labels that are not held out already; the usual subspace,
-    with a vector for every ten pairs, to some extent: many are not kept within a few vectors.
+    with a vector for every ten pairs, to some extent: many are not kept within a few vectors. Of
+    few nodes with a pair for every other the full problem: a few vectors keep too little of them.
     """
     own = made.get_params()
     if own.get("alpha") == AUTO:
         made.set_params(alpha=_HALF_WAY)
     if "subspace" in own and graph is not None:
+        if 2 * n_pairs >= graph.n_nodes and graph.n_nodes <= _FULL:
+            return made.set_params(subspace="exact")
         p = max(USUAL * made.n_clusters, min(n_pairs // 10, _MOST))
         made.set_params(subspace=max(made.n_clusters, 2, min(p, graph.n_nodes // 4)))
     return made

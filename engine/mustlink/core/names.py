@@ -39,8 +39,9 @@ ESTIMATORS = {
 }
 
 CHOSEN = {"LabelClusters": "mustlink.clusterers.label_clusters"}  # by Auto alone
+CHOOSES = {"Auto": "mustlink.advice.auto"}
 
 
 def estimator_of(name: str) -> Any:
     """The class of that name."""
-    return getattr(import_module((ESTIMATORS | CHOSEN)[name]), name)
+    return getattr(import_module((ESTIMATORS | CHOSEN | CHOOSES)[name]), name)
