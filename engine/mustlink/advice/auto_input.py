@@ -116,7 +116,8 @@ class AutoInput:
     @property
     def is_soft(self) -> bool:
         """Whether something is said that is neither a pair nor a label."""
-        return self.prior is not None or self.known.soft is not None
+        known = self.known
+        return not (self.prior is None and known.soft is None and known.soft_labels is None)
 
     @property
     def pairs_a_row(self) -> float:
