@@ -39,6 +39,7 @@ CASES = {
     "hard": "hard.py",
     "images": "pictures.py --flower",
     "kills": "kills.py",
+    "lasso": "lasso.py",
     "lyapunov": "lyapunov.py",
     "memory_budget": "memory.py --budget",
     "memory_group": "memory.py --group",

@@ -134,16 +134,21 @@ def test_where_nothing_can_be_held_out_what_is_usual_decides():
     assert adjusted_rand_score(est.labels_, y) > 0.9
 
 
-def test_answers_are_those_of_the_method_that_was_chosen():
+def test_answers_are_clusters_by_the_order_of_the_classes():
     est, y = fitted("labels by name")
-    assert set(est.classes_) == {"a", "b", "c"} >= set(est.labels_)
-    np.testing.assert_array_equal(est.label_distributions_.argmax(axis=1), y)
+    np.testing.assert_array_equal(est.classes_, ["a", "b", "c"])
+    np.testing.assert_array_equal(est.embedding_.argmax(axis=1), y)
+    np.testing.assert_array_equal(est.labels_, y)
+    np.testing.assert_array_equal(est.membership_.argmax(axis=1), y)
     assert est.confidence_.shape == (N,)
+    assert est.hierarchy_.shape[1] == 4
+    np.testing.assert_array_equal(est.cut_hierarchy(K), y)
     np.testing.assert_array_equal(est.predict(X[:7]), est.labels_[:7])
+    asked = ml.next_queries(est, 4, kind="pairs")
+    assert asked.shape == (4, 2)
+    assert not (SITUATIONS["labels by name"][1]["y"][ml.next_queries(est, 5)] != "").any()
     assert est.graph_ is est.estimator_.graph_
     assert est.n_features_in_ == 4
-    with pytest.raises(AttributeError, match="embedding_"):
-        _ = est.embedding_  # of a propagator there is none
     with pytest.raises(AttributeError, match="labels_"):
         _ = ml.Auto().labels_
 
@@ -164,8 +169,22 @@ def test_a_single_way_is_the_method_itself(monkeypatch):
     monkeypatch.setattr(auto, "OF_POINTS", auto.OF_POINTS[:1])
     est = ml.Auto(random_state=0).fit(X, labelled(Y, 6))
     plain = ml.GFHF(random_state=0).fit(X, labelled(Y, 6))
-    np.testing.assert_array_equal(est.label_distributions_, plain.label_distributions_)
+    np.testing.assert_array_equal(est.embedding_, plain.label_distributions_)
     assert est.candidates_[0]["held_out"] is None
+
+
+def test_clusters_and_classes_are_the_same_answer():
+    """Of the same prior; classes are by name, clusters by number."""
+    names = np.array(["", "a", "b", "c"])
+    known = names[labelled(Y, 6) + 1]
+    clusters, classes = (
+        ml.Auto(random_state=0, answers=one).fit(X, known) for one in ("clusters", "classes")
+    )
+    assert clusters.method_ == classes.method_
+    np.testing.assert_array_equal(clusters.embedding_, classes.label_distributions_)
+    np.testing.assert_array_equal(clusters.classes_[clusters.labels_], classes.labels_)
+    with pytest.raises(InputError, match="labels of every class"):
+        ml.Auto(K, answers="classes").fit(X, constraints=pairs_of(Y, 20))
 
 
 @pytest.mark.thorough(but=1)
@@ -189,7 +208,8 @@ def test_threads_change_nothing(name):
         ({}, {"constraints": [[0, 1]]}, "list given"),
         ({}, {"constraints": Constraints.none(N + 1)}, "121 nodes"),
         ({}, {"belief": 1.0}, "no prior"),
-        ({}, {"y": labelled(Y, 2), "prior": np.ones((N, 2))}, "prior"),
+        ({}, {"y": labelled(Y, 2), "prior": np.ones((N, 2))}, "soft labels"),
+        ({"answers": "both"}, {}, "answers"),
         ({}, {"graph": W[1:, 1:]}, "119 nodes, but X has 120 points"),
         ({}, {"graphs": W}, "give a list of graphs"),
         ({"affinity": "cosine"}, {}, "affinity"),
@@ -213,10 +233,12 @@ def test_refit_keeps_the_method_and_another_kind_chooses_anew(of_labels):
     est.refit(labelled(y, 9))
     assert (est.method_, est.graph_) == (method, graph)
     assert est.report_.choices["auto"][0] == method
+    est.name_clusters({1: "second"})
     est.set_params(n_clusters=K).refit(constraints=pairs_of(y, 60))
     assert est.method_ in {way.name for way in auto.OF_PAIRS}
     assert est.graph_ is graph
-    assert adjusted_rand_score(est.labels_, y) > 0.9
+    np.testing.assert_array_equal(est.labels_, y)  # clusters keep their numbers
+    assert est.cluster_names_ == {1: "second"}
     np.testing.assert_array_equal(est.predict(X[:5]), est.labels_[:5])
     est.refit()
     assert est.method_ == "NCut"
@@ -237,16 +259,40 @@ def test_new_points_are_joined(name):
             est.add(new[9:12], constraints=pairs_of(y, 3))
 
 
-@pytest.mark.thorough(but=1)
-@pytest.mark.parametrize("name", ["labels by name", "pairs", "nothing"])
-def test_a_saved_one_is_the_chosen_method(name, tmp_path):
-    est, _ = fitted(name)
+@pytest.mark.thorough(but=2)
+@pytest.mark.parametrize("name", ["labels by name", "nothing", "pairs"])
+def test_a_saved_one_goes_on_as_the_one_that_was_fitted(name, tmp_path):
+    est, y = fitted(name)
     est.save(tmp_path / "model.h5")
     loaded = ml.load(tmp_path / "model.h5")
-    assert type(loaded) is type(est.estimator_)
+    assert (type(loaded), type(loaded.estimator_)) == (ml.Auto, type(est.estimator_))
+    assert loaded.get_params() == est.get_params()
+    assert (loaded.method_, loaded.candidates_) == (est.method_, est.candidates_)
     np.testing.assert_array_equal(loaded.labels_, est.labels_)
     np.testing.assert_array_equal(loaded.predict(X[:9]), est.predict(X[:9]))
     assert loaded.report_.choices["auto"] == est.report_.choices["auto"]
+    for one in (loaded, est):
+        one.refit(labelled(y, 7))
+    assert loaded.method_ == est.method_
+    np.testing.assert_array_equal(loaded.labels_, est.labels_)
+
+
+def test_a_method_is_chosen_again_where_twice_as_much_is_known(of_labels, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(ml.Auto, "_decide", lambda self, data, recorder: chosen.append(data))
+    monkeypatch.setattr(ml.Auto, "_follow", lambda self, was, recorder: None)
+    for m, times in ((7, 0), (12, 0), (13, 1)):  # 18 labels were known
+        copy(of_labels).refit(labelled(Y, m))
+        assert len(chosen) == times
+
+
+def test_a_fit_that_knew_nothing_takes_answers():
+    plain = ml.NCut(K, random_state=0).fit(X)
+    est = ml.Auto.after(plain)
+    np.testing.assert_array_equal(est.labels_, plain.labels_)
+    est.refit(labelled(Y, 3))
+    assert est.graph_ is plain.graph_
+    np.testing.assert_array_equal(est.labels_, Y)
 
 
 def test_of_many_points_a_sample_is_judged(monkeypatch):

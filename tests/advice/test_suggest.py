@@ -120,6 +120,10 @@ def test_every_rule_is_reached_and_names_what_can_be_fitted(name, points, pictur
     data, known = situations(*points, picture)[name]
     told = ml.suggest(data, **known)
     assert told.rule == name
+    chosen = name not in ("nothing known", "strokes on a picture")
+    assert (told.method == "Auto") == chosen
+    (usual,) = (rule.method for rule in rules.RULES if rule.name == name)
+    assert usual == (told.alternatives[0][0] if chosen else told.method)
     est = told.estimator()
     assert type(est).__name__ == told.method
     for parameter, value in told.parameters.items():
@@ -173,12 +177,15 @@ def test_the_command_is_one_that_the_shell_takes(name, points, picture):
 
 def test_class_masses_follow_the_labels(points):
     X, y = points
-    assert ml.suggest(X, labelled(y, 3)).parameters["class_mass"] == "equal"
-    told = ml.suggest(X, labelled(y, [3, 4, 3, 6]))
-    assert told.parameters["class_mass"] is True
-    assert "--class-mass" in job_of(told, "a.h5", labels="b").command
-    told = ml.suggest(X, labelled(y, 3))
-    assert "--class-shares equal" in job_of(told, "a.h5", labels="b").command
+    for labels, mass, option in (
+        (labelled(y, 3), "equal", "--class-shares equal"),
+        (labelled(y, [3, 4, 3, 6]), True, "--class-mass"),
+    ):
+        told = ml.suggest(X, labels)
+        rule, parameters = rules.applied(told.seen)
+        assert parameters["class_mass"] == mass
+        usual = replace(told, method=rule.method, parameters=parameters)
+        assert option in job_of(usual, "a.h5", labels="b").command
 
 
 @pytest.mark.thorough
@@ -225,7 +232,7 @@ def test_labels_name_the_number_of_clusters(points):
     told = ml.suggest(X, labelled(y, 12))
     assert told.seen.count == Count(K, "labels")
     told = ml.suggest(X, labelled(y, 12), n_clusters=6)
-    assert (told.parameters["n_clusters"], told.method) == (6, "CSP")
+    assert (told.parameters["n_clusters"], told.method) == (6, "Auto")
     assert any("labels are of 4 classes, but 6 clusters" in doubt for doubt in told.warnings)
     told = ml.suggest(X, labelled(y, 12), n_clusters=2)
     assert any("cannot keep apart" in doubt for doubt in told.warnings)
@@ -482,8 +489,8 @@ def test_the_command_tells_and_is_followed(mustlink):
     assert "160 points of 5 columns" in out
     assert "12 labels of 4 classes, 3 each" in out
     line = out.strip().splitlines()[-1]
-    assert line.startswith("mustlink propagate points.h5 -m gfhf ")
-    assert "--class-shares equal" in line
+    assert line.startswith("mustlink cluster points.h5 -k 4 -m auto ")
+    assert "gfhf: no trials" in out.lower()
     assert mustlink(line.removeprefix("mustlink ") + " --quiet")[0] == 0
     assert "Traceback" not in err
 
@@ -493,7 +500,8 @@ def test_json_holds_what_python_tells(mustlink, points):
     code, out, _ = mustlink("suggest points.h5 -k 4 --constraints pairs.csv --memory 2GB --json")
     told = json.loads(out)
     assert code == 0
-    assert told["method"] == "SSSC"
+    assert told["method"] == "Auto"
+    assert told["alternatives"][0][0] == "SSSC"
     assert told["parameters"] == {"n_clusters": 4, "memory": 2 * 10**9}
     assert told["seen"]["known"]["must"] + told["seen"]["known"]["cannot"] == 39  # one twice
     assert told["seconds"] > 0

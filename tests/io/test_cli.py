@@ -157,21 +157,25 @@ def test_side_information_from_every_source(mustlink, tmp_path, source):
 
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
-    ("side", "kind"),
-    [("--labels few.txt", "classes"), ("--constraints pairs.csv", "clusters"), ("", "clusters")],
+    "side",
+    ["--labels few.txt --hierarchy", "--constraints pairs.csv", ""],
 )
-def test_the_method_is_chosen(mustlink, tmp_path, side, kind):
-    """With labels of all classes these are answered; the model is that of the chosen method."""
+def test_the_method_is_chosen(mustlink, tmp_path, side):
+    """Whatever is known, clusters are answered; the model chooses again where more is known."""
     import mustlink as engine
 
     out = tmp_path / "out.h5"
-    line = f"cluster points.h5 -k 3 -m auto {side} -o {out}"
+    line = f"cluster points.h5 -k 3 -m auto {side} --membership -o {out}"
     code, said, err = mustlink(line)
     assert code == 0, err
     chosen, why = re.search(r"^ *auto  +(.+?): (.+)$", said, flags=re.MULTILINE).groups()
     loaded = engine.load(out)
-    assert type(loaded).__name__ == chosen.split()[0]
-    assert (kind == "classes") == hasattr(loaded, "classes_")
+    assert loaded.method_ == chosen
+    with h5py.File(out) as file:
+        n, k = 40 * K, loaded.embedding_.shape[1]
+        assert file["embedding"].shape == (n, k)
+        assert file["membership"].shape == (n, K)
+        assert ("hierarchy" in file) == ("--hierarchy" in side)
     assert loaded.report_.choices["auto"][0] == chosen
     assert why
     assert accuracy(np.repeat(np.arange(K), 40), loaded.labels_) == 1
@@ -179,15 +183,15 @@ def test_the_method_is_chosen(mustlink, tmp_path, side, kind):
     assert code == 0, err
     found = json.loads(said)
     assert found["parameters"]["method"] == "auto"
-    assert ("classes" in found) == (kind == "classes")
     assert mustlink(f"info {out}")[0] == 0
+    assert mustlink(f"ask {out} -n 3 -o {tmp_path}/ask.csv")[0] == 0
 
 
-def test_classes_that_are_spread_have_no_hierarchy(mustlink, tmp_path):
-    line = "cluster points.h5 -k 3 -m auto --labels few.txt --hierarchy"
-    code, _, err = mustlink(f"{line} -o {tmp_path}/out.h5")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "choose a method" in err
+def test_options_of_another_method_are_the_choice(mustlink, tmp_path):
+    line = f"cluster points.h5 -k 3 --labels few.txt --beta 0.5 -o {tmp_path}/out.h5"
+    code, said, err = mustlink(line)
+    assert code == 0, err
+    assert "method: csp, as --beta: no option of -m auto" in said + err
 
 
 def test_a_coordinate_that_numbers_the_rows_is_a_warning(mustlink, tmp_path):
@@ -547,7 +551,9 @@ def test_every_option_is_a_parameter_of_its_estimator():
         assert {flag(name) for name in taken} <= known
         renamed = {"class_shares"} if "class_mass" in taken else set()
         assert taken - renamed <= set(parameters)
-        untold = set(parameters) - taken - {"n_clusters", "n_jobs", "memory", "time_limit"}
+        untold = (
+            set(parameters) - taken - {"n_clusters", "n_jobs", "memory", "time_limit", "answers"}
+        )
         assert untold == set(), "parameters that the command line cannot set"
 
 

@@ -146,7 +146,10 @@ OF_CLUSTERS = {**KNOWN, "n_clusters": 3}
     ("kind", "options", "ranks", "method", "on_graph"),
     [
         (ClusterJob, {**OF_CLUSTERS, "labels": None}, None, "ncut", "ncut"),
-        (ClusterJob, OF_CLUSTERS, None, "csp", "csp"),
+        (ClusterJob, OF_CLUSTERS, None, "auto", "auto"),
+        (ClusterJob, OF_CLUSTERS, 2, "csp", "csp"),
+        (ClusterJob, {**OF_CLUSTERS, "beta": 0.5}, None, "csp", "csp"),
+        (ClusterJob, {**OF_CLUSTERS, "soft_labels": "p.npy"}, None, "csp", "csp"),
         (ClusterJob, {**OF_CLUSTERS, "method": "srcp"}, None, "srcp", "srcp"),
         (PropagateJob, KNOWN, None, "auto", "auto"),
         (PropagateJob, {**KNOWN, "prior": "p.npy"}, None, "auto", "auto"),

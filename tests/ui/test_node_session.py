@@ -204,7 +204,19 @@ def test_a_pair_is_of_two_nodes(csp):
 
 def test_what_takes_no_answers_is_refused():
     with pytest.raises(InputError, match="takes no answers"):
-        NodeSession(ml.NCut(n_clusters=4, random_state=0).fit(X))
+        NodeSession(ml.LaplacianEigenmaps(3, random_state=0).fit(X))
+
+
+def test_a_fit_that_knew_nothing_takes_answers():
+    """A method is chosen by the answers; refits keep it."""
+    session = NodeSession(ml.NCut(n_clusters=4, random_state=0).fit(X))
+    first = [int(np.flatnonzero(one == TRUTH)[0]) for one in range(4)]
+    for node in first:
+        session.choose([node], int(TRUTH[node]))
+    np.testing.assert_array_equal(session.estimator.labels_[first], np.arange(4))
+    session.pair(first[0], first[1], False)
+    session.undo()
+    np.testing.assert_array_equal(session.known_labels[first], TRUTH[first])
 
 
 def test_questions_avoid_what_one_does_not_know(csp):

@@ -14,6 +14,7 @@ from mustlink.advice.pair_questions import pairs_to_ask
 from mustlink.advice.situation import Situation, Walks, given_of
 from mustlink.core.check import as_integer, as_random_state, check_choice, check_share
 from mustlink.core.observe import Unheard
+from mustlink.core.state import chosen
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.errors import InputError
 from mustlink.kernels.threads import threads
@@ -143,6 +144,7 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     check_share(moved, "moved")
     draws = as_integer(draws, "draws", 1)
     rng = as_random_state(random_state)
+    est = chosen(est)
     given = given_of(est)
     if given.is_empty:
         return Settled(1.0, 0.0, enough=False, draws=0)

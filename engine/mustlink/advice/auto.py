@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from mustlink.advice.auto_input import AutoInput
 from mustlink.advice.candidates import (
-    COLUMNS,
     LABELS,
     NCUT,
     NOTHING,
@@ -35,8 +34,9 @@ from mustlink.advice.candidates import (
     ranked,
     reason,
 )
-from mustlink.advice.trials import Priors, Trials
+from mustlink.advice.trials import Trials
 from mustlink.clusterers.clusterer import AUTO, USUAL_CLUSTERS
+from mustlink.clusterers.label_clusters import COLUMNS, Priors, made_like
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import (
     MOST_COUNTED,
@@ -45,11 +45,12 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
-from mustlink.core.check import as_integer
+from mustlink.core.check import as_integer, check_choice
+from mustlink.core.labels import encoded
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
-from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
-from mustlink.core.state import before, fits, fits_again
+from mustlink.core.scikit_learn import ClusterMixin
+from mustlink.core.state import before, fits, fits_again, found_by_fit
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
 from mustlink.estimators.graph_estimator import GraphEstimator, graph_of_points, input_of
@@ -69,6 +70,7 @@ _WHOLE = 3000  # points up to which candidates are judged on all of them, else o
 _WHOLE_GRAPH = 20_000  # nodes of a graph, of which no sample can be taken
 _TRUST = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is usual
 _SHARE = 1 / 3  # of the time that is left, for choosing
+CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
 
 
@@ -79,14 +81,18 @@ class Auto(ClusterMixin, GraphEstimator):
     * Nothing known: `NCut`.
     * Labels of all classes: `GFHF`, alone and with a prior: the mean of what clusters of `NCut`,
       `FastGE` or `CSP` say, on points a classifier on columns and smooth vectors, on networks
-      `LLGC`, which is a candidate there itself. Answers are classes.
+      `LLGC`, which is a candidate there itself.
     * Pairs, labels of one class or of fewer than K: clusterers that take them.
 
     Every candidate is fitted without a part of what is known and predicts that part; beside it
     counts what is usual for as much side information, which decides alone where labels are one or
     two a class. Of more than 3,000 points the candidates are fitted to a sample. Answers are those
     of the chosen method, as are all methods and attributes that are not named here (`predict`,
-    `membership_`, `transform`, `calibrate` …). A saved one is the chosen method.
+    `membership_`, `confidence_`, `embedding_`, `hierarchy_`, `calibrate` …).
+
+    `answers`: "clusters" have numbers from 0; of labels of all classes cluster c is that of
+    `classes_[c]`, and `embedding_` (n, K) are the shares of the classes. "classes": `labels_` are
+    classes, and the rest is that of a propagator; labels of all classes are needed.
 
     `n_clusters` K: None takes the number of classes among the labels, "auto" counts where there are
     none (`GraphClusterer`); without labels None counts, too. For the graph see `GraphEstimator`.
@@ -101,9 +107,13 @@ class Auto(ClusterMixin, GraphEstimator):
 
     n_clusters: int | str | None = None
     _: KW_ONLY
+    answers: str = CLUSTERS
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK})
+    _informed: ClassVar[bool] = True  # whether it takes constraints
     _known = NOTHING  # what kind of side information the last fit had
+    _tried_parts = None  # type: dict[str, Any] | None  # of priors, fitted in trials
+    _amount = 0  # labels and pairs that the method was chosen by
 
     def __getattr__(self, name: str) -> Any:
         """What the chosen method has; AttributeError before a fit, and for private names."""
@@ -162,8 +172,9 @@ class Auto(ClusterMixin, GraphEstimator):
     ) -> Self:
         """Fit the chosen method to the same graph with other labels `y` (n,) or constraints.
 
-        They are all that is then known. Where they are of another kind, as pairs after labels,
-        another method is chosen, on the same graph.
+        They are all that is then known. A method is chosen anew, on the same graph, where they are
+        of another kind, as pairs after labels, or twice or half as many as at the last choice.
+        Clusters keep their numbers, or have those of their classes.
         """
         self._check()
         if isinstance(y, Constraints):
@@ -171,17 +182,19 @@ class Auto(ClusterMixin, GraphEstimator):
         recorder, was = recorded(observer), before(self)
         fitted = was.estimator_
         with self._running(recorder):
-            data = AutoInput.of(self.n_clusters, fitted.graph_, y, constraints)
+            data = self._input(fitted.graph_, y=y, constraints=constraints)
             if fitted._points is not None:
                 data = replace(data, X=fitted._points, points=fitted._points)
             if isinstance(fitted.graph_, Graph):
                 data = replace(data, graph=fitted.graph_)
-            if data.kind == self._known:
+            similar = 0.5 <= (data.amount + 1) / (self._amount + 1) <= 2
+            if data.kind == self._known and (similar or data.graph is None):
                 self._again(was, data, recorder)
             elif data.graph is None:
                 raise InputError("refit: the graph is on disk; give what is known to fit")
             else:
                 self._decide(data, recorder)
+                self._follow(was, recorder)
         return self
 
     @fits_again
@@ -201,9 +214,15 @@ class Auto(ClusterMixin, GraphEstimator):
         takes = {NOTHING: (), LABELS: ("y",), PAIRS: ("y", "constraints")}[self._known]
         for name in known:
             if name not in takes:
-                raise InputError(f"{name}: {was.method_} takes none; refit with all that is known")
+                raise InputError(
+                    f"{name}: {was.method_} takes none of new rows; add these alone, then refit "
+                    "with all that is known"
+                )
         fitted = copy(was.estimator_).add(X, **known, observer=observer)
-        self._conclude(fitted, was.candidates_, was.report_.choices[AUTO][1])
+        why = was.report_.choices.get(AUTO, ["", ""])[1]
+        self._conclude(fitted, was.candidates_, why)
+        if "classes_" in vars(was):
+            self.classes_: Any = was.classes_
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
@@ -211,10 +230,16 @@ class Auto(ClusterMixin, GraphEstimator):
         found: Ints = self.fit(X, y, **options).labels_
         return found
 
-    def save(self, path: Any, *, data: bool = True) -> None:
-        """Write the chosen method, fitted, as its own `save` does; `mustlink.load` gives that."""
-        check_is_fitted(self)
-        self.estimator_.save(path, data=data)
+    @classmethod
+    def after(cls, fitted: Any) -> Self:
+        """One whose fit is that of `NCut`: the next refit, by what is then known, chooses."""
+        own = set(cls._get_param_names())
+        found = cls(**{one: value for one, value in fitted.get_params().items() if one in own})
+        found.estimator_, found.method_ = fitted, NCUT.name
+        found.candidates_ = [replace(Candidate(NCUT.name, 0.0), chosen=True).row()]
+        found._used_seed = fitted._used_seed
+        found_by_fit(found, "estimator_", "method_", "candidates_", "_used_seed")
+        return found
 
     def prepared_by(self, preparation: Any) -> Self:
         """Say how the fitted points were prepared, see `GraphEstimator.prepared_by`."""
@@ -224,6 +249,7 @@ class Auto(ClusterMixin, GraphEstimator):
     def _check(self) -> None:
         if self.n_clusters is not None and self.n_clusters != AUTO:
             as_integer(self.n_clusters, "n_clusters", 1)
+        check_choice(self.answers, (CLUSTERS, CLASSES), "answers")
 
     # --- choosing
 
@@ -238,7 +264,7 @@ class Auto(ClusterMixin, GraphEstimator):
         rows = X
         if X is None and isinstance(graphs, Sequence) and len(graphs):
             rows = unwrapped(graphs[0])
-        found = AutoInput.of(self.n_clusters, rows, **known)
+        found = self._input(rows, **known)
         points = None
         if X is not None and not is_graph and self.affinity in POINTS:
             points = X if is_rows(X) else as_rows(X)
@@ -247,10 +273,22 @@ class Auto(ClusterMixin, GraphEstimator):
             found, X=X, points=points, graph=given, graphs=graphs, sample_weight=sample_weight
         )
 
+    def _input(self, X: Any, **known: Any) -> AutoInput:
+        """What is known of X; a prior beside labels is of rows, which clusterers take."""
+        found = AutoInput.of(self.n_clusters, X, **known)
+        if self.answers == CLASSES and found.kind != LABELS:
+            raise InputError('answers: "classes" need labels of every class, and no pairs')
+        if found.prior is not None and self.answers == CLUSTERS:
+            return replace(found, kind=PAIRS)
+        return found
+
     def _decide(self, data: AutoInput, recorder: Recorder) -> None:
         """Choose among the ways that there are, fit the best; sets what `fit` sets."""
-        self._known = data.kind
         in_memory = data.graph is not None or self._in_reach(data)
+        if data.kind == LABELS and self.answers == CLUSTERS and not in_memory:
+            data = replace(data, kind=PAIRS)
+            recorder.note("method: CSP, as the graph stays on disk, where nothing else is tried")
+        self._known, self._amount = data.kind, data.amount
         ways = [way for way in self._ways(data) if self._runs(way, data, in_memory)]
         if data.kind == NOTHING and (data.y is not None or data.constraints is not None):
             doubt_content(data.known, recorder, is_given=True)
@@ -278,7 +316,7 @@ class Auto(ClusterMixin, GraphEstimator):
             return False
         if way.parts and (data.prior is not None or not in_memory):
             return False
-        if data.kind == PAIRS and data.prior is not None and way.method != "CSP":
+        if data.kind == PAIRS and data.is_soft and way.method != "CSP":
             return False
         return in_memory or DISK in estimator_of(way.method).homes
 
@@ -311,6 +349,8 @@ class Auto(ClusterMixin, GraphEstimator):
             made_by = {name: getattr(self, name) for name in ("metric", "weights")}
             made_by["n_neighbors"] = self.n_neighbors
             data = data.sampled(made_by, self._used_seed)
+        if data.kind == LABELS and data.graph is not None:
+            data = replace(data, known=Constraints.from_labels(data.said))
         if data.graph is None or not data.enough:
             return 0
         quiet = Recorder(Unheard(), recorder.deadline.share(_SHARE))
@@ -326,7 +366,9 @@ class Auto(ClusterMixin, GraphEstimator):
             return Trial(right, time.perf_counter() - began, failure)
 
         folds = data.folds(self._used_seed)
-        return compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
+        held = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
+        self._tried_parts = trials.parts
+        return held
 
     def _fit_best(
         self, data: AutoInput, tried: Sequence[Candidate], held: int, recorder: Recorder
@@ -343,10 +385,9 @@ class Auto(ClusterMixin, GraphEstimator):
             for other in tried:
                 if other.score == -np.inf and other.note:
                     recorder.note(f"{other.name}: could not be fitted: {other.note}")
-            one.chosen = True
-            self._conclude(
-                fitted, [other.row() for other in tried], reason(one, tried, data.kind, held)
-            )
+            one.chosen, self._tried_parts = True, None
+            rows, why = [other.row() for other in tried], reason(one, tried, data.kind, held)
+            self._conclude(fitted, rows, why, data.y)
             return
         assert failed is not None
         raise failed
@@ -356,12 +397,18 @@ class Auto(ClusterMixin, GraphEstimator):
         graph = data.graph
         if way.parts and graph is None:
             graph = self._graph_of(data, recorder)
-        made = self._made(way.method, data).keep_in(self._keeper).allow(self._allowed)
+        if data.kind == LABELS and self.answers == CLUSTERS:
+            made = made_like(self, "LabelClusters", self._used_seed)
+            made.set_params(method=way.method, parts=way.parts, belief=way.belief)
+            made._fitted_parts = self._tried_parts
+        else:
+            made = self._made(way.method, data)
+        made.keep_in(self._keeper).allow(self._allowed)
         made.search_on(getattr(self, "_searches", None))
         more: dict[str, Any] = {"observer": recorder, "sample_weight": data.sample_weight}
         if data.graphs is not None and graph is None:
             more["graphs"] = data.graphs
-        if data.kind == LABELS:
+        if data.kind == LABELS and self.answers == CLASSES:
             more["prior"], more["belief"] = data.prior, data.belief
             more |= self._prior(way, data, graph, recorder)
             if graph is None:
@@ -369,11 +416,14 @@ class Auto(ClusterMixin, GraphEstimator):
             if data.points is None:
                 return made.fit(graph, data.labels_given, **more)
             return made.fit(data.X, data.labels_given, graph=graph, **more)
-        if data.kind == PAIRS:
+        if data.kind == LABELS:
+            made._columns_of = None if graph is None else data.points
+        if data.kind != NOTHING:
             more |= {"y": data.y, "prior": data.prior, "belief": data.belief}
         found = made.fit(data.X if graph is None else graph, constraints=data.constraints, **more)
         if graph is not None and data.points is not None:
             found._remember(data.X)
+        found.__dict__.pop("_columns_of", None)
         return found
 
     def _prior(self, way: Way, data: AutoInput, graph: Any, recorder: Recorder) -> dict[str, Any]:
@@ -381,22 +431,22 @@ class Auto(ClusterMixin, GraphEstimator):
         if not way.parts:
             return {}
         with recorder.stage("prior"):
-            priors = Priors(self, data, graph, Recorder(Unheard(), recorder.deadline))
-            return dict(zip(("prior", "belief"), priors.of(way, data.labels), strict=True))
+            quiet = Recorder(Unheard(), recorder.deadline)
+            work = self._view(graph, quiet, cost=self.cost(data.n_classes))
+            priors = Priors(self, work, data.points, self._used_seed)
+            found = priors.of(way.parts, way.belief, data.labels)
+        return dict(zip(("prior", "belief"), found, strict=True))
 
     def _made(self, method: str, data: AutoInput) -> Any:
         """An estimator with the parameters of this one that it has, not fitted."""
-        kind = estimator_of(method)
-        how = {
-            name: one for name, one in self.get_params().items() if name in kind._get_param_names()
-        }
-        if not isinstance(self.random_state, int):
-            how["random_state"] = self._used_seed
-        if "n_clusters" in how and self.n_clusters is None and self._counts(data):
-            how["n_clusters"] = AUTO
-        if data.graph is not None:
-            how["graph_weights"], how["representatives"] = AUTO, None
-        return kind(**how)
+        made = made_like(self, method, self._used_seed)
+        own = made.get_params()
+        for name in ("graph_weights", "representatives"):
+            if name in own and data.graph is None:
+                made.set_params(**{name: getattr(self, name)})
+        if "n_clusters" in own and self.n_clusters is None and self._counts(data):
+            made.set_params(n_clusters=AUTO)
+        return made
 
     def _counts(self, data: AutoInput) -> bool:
         """Whether clusters can be counted where nobody says how many: on a graph in memory."""
@@ -410,15 +460,28 @@ class Auto(ClusterMixin, GraphEstimator):
         if "n_clusters" in own and self.n_clusters is not None:
             fitted.set_params(n_clusters=self.n_clusters)
         more: dict[str, Any] = {}
-        if data.kind == LABELS:
+        if data.kind == LABELS and self.answers == CLASSES:
             more = {**self._prior(way, data, data.graph, recorder), "y": data.labels_given}
-        elif data.kind == PAIRS:
+        elif data.kind != NOTHING:
             more = {"y": data.y, "constraints": data.constraints}
         fitted.refit(observer=recorder, **more)
-        self._conclude(fitted, was.candidates_, was.estimator_.report_.choices[AUTO][1])
+        why = was.estimator_.report_.choices.get(AUTO, ["", ""])[1]
+        self._conclude(fitted, was.candidates_, why, data.y)
 
-    def _conclude(self, fitted: Any, candidates: list[dict[str, Any]], why: str) -> None:
-        """Set what a fit sets: the method that answers, and how it was chosen."""
+    def _follow(self, was: Any, recorder: Recorder) -> None:
+        """Give clusters of another method the numbers and names of the fit before."""
+        fitted, old = self.estimator_, was.estimator_
+        if self.answers == CLUSTERS:
+            fitted._names, fitted._first_new = old._names, old._first_new
+            fitted._numbered_as(old.labels_, recorder)
+
+    def _conclude(
+        self, fitted: Any, candidates: list[dict[str, Any]], why: str, y: Any = None
+    ) -> None:
+        """Set what a fit sets: the method that answers by labels `y` (n,), and how."""
+        if y is not None and self.answers == CLUSTERS and hasattr(fitted, "classes_"):
+            names = encoded(y, "y")[1]
+            self.classes_ = fitted.classes_ if names is None else names[fitted.classes_]
         self.estimator_: Any = fitted
         self.candidates_: Any = candidates
         self.method_: str = next(one["name"] for one in candidates if one["chosen"])

@@ -22,14 +22,15 @@ from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.points_by_rows import is_rows, prepare
 from mustlink.propagation.held_out import folds_of_labels
 from mustlink.propagation.prior import check_prior
+from mustlink.propagation.statements import statements
 from mustlink.selection.held_out import Fold, can_hold_out
 
 Ints = NDArray[np.int64]
 
 _LABELS, MOST_PAIRS = 600, 1500  # of a sample, at most
-_HELD, _SPLITS = 0.25, 3  # share of the pairs held out, and how often
+_HELD, _SPLITS = 0.25, 2  # share of the pairs held out, and how often
 _FEW = 3  # labels of a class in the mean from which folds say something
-_REPEATED = 150  # labels up to which folds are dealt again
+_REPEATED = 40  # labels up to which folds are dealt again
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,23 @@ class AutoInput:
     def n_classes(self) -> int | None:
         """Number of classes among the labels, None without any."""
         return self.known.classes.size or None
+
+    @property
+    def said(self) -> Ints:
+        """Labels (n,), those of neighbours that are repeated once: see `statements`."""
+        return self.labels if self.graph is None else statements(self.graph, self.labels)
+
+    @property
+    def amount(self) -> int:
+        """Labels and pairs that say something new."""
+        labels = 0 if self.known.labels is None else int(np.count_nonzero(self.said >= 0))
+        return labels + len(self.known.pairs)
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether something is said that is neither a pair nor a label."""
+        known = self.known
+        return not (self.prior is None and known.soft is None and known.soft_labels is None)
 
     @property
     def pairs_a_row(self) -> float:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.clusterers.label_clusters import COLUMNS
 from mustlink.constraints import Constraints
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
@@ -35,7 +36,6 @@ Ints = NDArray[np.int64]
 
 
 NOTHING, LABELS, PAIRS = "nothing", "labels", "pairs"
-COLUMNS = "columns"
 
 
 @dataclass(frozen=True)

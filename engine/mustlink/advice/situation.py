@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.core.labels import encoded
 from mustlink.core.observe import Recorder, Unheard
+from mustlink.core.state import chosen
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
@@ -42,6 +43,7 @@ class Situation:
     @classmethod
     def of(cls, estimator: Any) -> Self:
         """Of a fitted estimator; raises InputError where it takes no labels and no constraints."""
+        estimator = chosen(estimator)
         given, graph = given_of(estimator), estimator.graph_
         weights = getattr(estimator, "_row_weights", None)
         laplacian = laplacian_of(estimator._view(graph, Recorder(Unheard()), row_weights=weights))

@@ -29,7 +29,7 @@ from mustlink.advice.observations import (
     sampled_rows,
     take,
 )
-from mustlink.advice.rules import applied
+from mustlink.advice.rules import Rule, applied
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import FitInput, Size, home_for
 from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan
@@ -50,6 +50,7 @@ from mustlink.preprocessing.survey import without
 from mustlink.selection.cluster_count import enough_pairs
 
 _NEIGHBORS = 15
+CHOOSES = "Auto"
 
 
 def suggest(
@@ -109,27 +110,35 @@ def suggest(
                 changes = ("cells without a value are filled with means", *changes)
     given = allowed.limit
     seen = replace(seen, memory=None if named is None else given)
-    rule, parameters = applied(seen)
+    rule, usual = applied(seen)
+    method, parameters = _chosen(rule, usual, seen)
     if seen.kind != "points":
         parameters = {**parameters, "affinity": "precomputed"}
     elif seen.metric != "euclidean":
         parameters = {**parameters, "metric": seen.metric}
     if named is not None:
         parameters = {**parameters, "memory": memory}
-    peak, least = _needed_bytes(seen, rule.method, parameters)
+    peak, least = _needed_bytes(seen, method, parameters)
     short: tuple[str, ...] = ()
     if given is not None and least > given:
         short = (
             f"memory: {allowed.words}, but the method needs at least {size_text(least, up=True)}",
         )
-    reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
+    alternatives, reason = rule.otherwise, rule.reason(seen)
+    if method == CHOOSES:
+        alternatives = ((rule.method, f"no trials; usual for such data: {reason}"), *alternatives)
+        reason = (
+            f"of {seen.known.nodes:,} nodes something is known: a few methods are tried without a "
+            "part of it, and the one that predicts that part best is fitted"
+        )
+    reasons = [reason, *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []
     reasons += changes
     suggestion = Suggestion(
-        method=rule.method,
+        method=method,
         parameters=parameters,
         reasons=tuple(reasons),
-        alternatives=rule.otherwise,
+        alternatives=alternatives,
         warnings=(*short, *data_warnings(seen)),
         rule=rule.name,
         peak_bytes=peak,
@@ -138,10 +147,18 @@ def suggest(
     if is_graph or known.kind != "labels" or known.classes.size < 2:
         return suggestion
     with threads(None), recorder.stage("labels held out"):
-        method = estimator_of(rule.method)(**parameters)  # the points are prepared already
-        found = baseline(points, known.labels, method, random_state=rng)
+        own = {**usual, "metric": seen.metric}  # the points are prepared already
+        found = baseline(points, known.labels, estimator_of(rule.method)(**own), random_state=rng)
     worse = () if found is None or found.doubt is None else (found.doubt,)
     return replace(suggestion, baseline=found, warnings=(*worse, *suggestion.warnings))
+
+
+def _chosen(rule: Rule, usual: dict[str, Any], seen: DataProfile) -> tuple[str, dict[str, Any]]:
+    """`Auto` where it can compare methods, else the method of the rule; with parameters."""
+    if seen.known.kind not in ("labels", "pairs", "mixed") or seen.kind == "pixels":
+        return rule.method, usual
+    k = usual.get("n_clusters", seen.count.k)
+    return CHOOSES, {"n_clusters": k}
 
 
 def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:

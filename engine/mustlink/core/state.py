@@ -48,6 +48,11 @@ def before(estimator: Any) -> Any:
     return estimator._before
 
 
+def chosen(estimator: Any) -> Any:
+    """The estimator that another one chose and fitted, or itself."""
+    return getattr(estimator, "estimator_", estimator)
+
+
 def found_by_fit(estimator: Any, *names: str) -> None:
     """Mark attributes that were set outside of a fit as its results: the next removes them."""
     estimator._of_fit = _found(estimator) | set(names)

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core import dense_algebra
 from mustlink.kernels.blocks import next_term
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.spmm import scaled, spmm_axpby
@@ -172,6 +173,11 @@ class GroundedLaplacian:
     def to_dense(self) -> Block:
         """I − S as a dense matrix; for small graphs."""
         return np.eye(self.size) - self.S.toarray()
+
+    @cached_property
+    def dense_pairs(self) -> tuple[Floats, Block]:
+        """All eigenvalues (m,) and vectors (m, m), by LAPACK; for small graphs. 9m³ operations."""
+        return dense_algebra.eigh(self.to_dense())
 
 
 def grounded_degrees(laplacian: Any, ground: Vector, kept: Vector) -> tuple[Vector, Vector, Vector]:

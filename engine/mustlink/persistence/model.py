@@ -22,7 +22,7 @@ from mustlink.core.check import as_affinity, as_csr, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.scikit_learn import check_is_fitted
-from mustlink.core.state import found_by_fit
+from mustlink.core.state import chosen, found_by_fit
 from mustlink.discretize.memberships import MembershipExponents
 from mustlink.discretize.merge_tree import MergeTree
 from mustlink.discretize.reliability import Reliability
@@ -76,7 +76,16 @@ RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
 }
 # Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
-_PASSING |= {"_allowed", "_represented"}
+_PASSING |= {"_allowed", "_represented", "_fitted_parts"}
+# What an estimator knows that chose another one, with the types of it.
+_OF_CHOICE: dict[str, Any] = {
+    "candidates_": list,
+    "method_": str,
+    "classes_": np.ndarray | None,
+    "_known": str,
+    "_amount": int,
+    "_used_seed": int,
+}
 
 
 def state_of(
@@ -92,6 +101,15 @@ def state_of(
         kind = type(estimator).__name__
         raise InputError(f"save: {kind} has no model file; save what clusters or propagates")
     check_is_fitted(estimator)
+    if chosen(estimator) is not estimator:
+        return {
+            **state_of(chosen(estimator), data=data, points=points),
+            "chosen_by": {
+                "class": type(estimator).__name__,
+                "parameters": _parameters(estimator),
+                "state": {name: _out(getattr(estimator, name, None)) for name in _OF_CHOICE},
+            },
+        }
     graph = estimator.graph_
     if not isinstance(graph, Graph):
         raise InputError(
@@ -118,7 +136,7 @@ def state_of(
     return {
         "version": VERSION,
         "class": type(estimator).__name__,
-        "parameters": {name: _parameter(name, params[name]) for name in sorted(params)},
+        "parameters": _parameters(estimator),
         "state": state,
         "graph": _graph_out(graph, data=data),
         "derived": _derived_out(graph),
@@ -170,7 +188,35 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     if graph.shares is not None and graph.shares.near is None:
         estimator.graph_ = replace(graph, shares=replace(graph.shares, points=estimator._points))
     found_by_fit(estimator, *found, "graph_", "_points")
+    by = tree.get("chosen_by")
+    return estimator if by is None else _chosen_by(by, estimator, kinds)
+
+
+def _chosen_by(tree: Any, fitted: Any, kinds: Mapping[str, Any]) -> Any:
+    """The estimator that chose a fitted one; raises InputError."""
+    refuse(not isinstance(tree, Mapping) or tree.get("class") not in kinds, "its choice")
+    kind, params, state = kinds[tree["class"]], tree.get("parameters"), tree.get("state")
+    refuse(not hasattr(kind, "homes") or not isinstance(params, Mapping), "its choice")
+    refuse(set(params) != set(kind._get_param_names()), "its parameters")
+    refuse(not isinstance(state, Mapping) or set(state) != set(_OF_CHOICE), "its choice")
+    found = {name: _in(value) for name, value in state.items()}
+    for name, wanted in _OF_CHOICE.items():
+        refuse(not isinstance(found[name], wanted), name)
+    rows = found["candidates_"]
+    refuse(not all(isinstance(row, Mapping) and "chosen" in row for row in rows), "candidates_")
+    refuse(isinstance(found["classes_"], np.ndarray) and found["classes_"].ndim != 1, "classes_")
+    found |= {"estimator_": fitted}
+    estimator = kind(**params)
+    for name, value in found.items():
+        if value is not None:
+            setattr(estimator, name, value)
+    found_by_fit(estimator, *found)
     return estimator
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    params = estimator.get_params(deep=False)
+    return {name: _parameter(name, params[name]) for name in sorted(params)}
 
 
 def _parameter(name: str, value: Any) -> Any:

@@ -74,7 +74,8 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     "-m",
     "method",
     type=click.Choice(list(METHODS)),
-    help=method_help(METHODS) + " Default: csp with side information, else ncut.",
+    help=method_help(METHODS) + " Default: auto with side information, else ncut; csp for "
+    "pictures, with --ranks, and with options that auto has not.",
 )
 @several(*INTO)
 @click.option(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from mustlink.context.method_cost import MOST_COUNTED
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io import formats
+from mustlink_io.formats import results
 from mustlink_io.jobs.carried import note_lost, of_kept
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import METHODS, Method
@@ -44,6 +45,7 @@ class ClusterJob(Job):
     membership: bool = False
     hierarchy: bool = False
 
+    _not_chosen: ClassVar[tuple[str, ...]] = ("ranks", "soft_labels", "beliefs")
     verb: ClassVar[str] = "cluster"
     methods: ClassVar[Mapping[str, Method]] = METHODS
 
@@ -51,7 +53,17 @@ class ClusterJob(Job):
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
         """The method where none is named, by whether anything is known."""
         known = any(own.get(name) for name in ("labels", "constraints", "soft_labels"))
-        return {"method": "csp" if known else "ncut"}
+        return cls._chosen(own, "csp") if known else {"method": "ncut"}
+
+    def settled(self, *, is_graph: bool) -> Self:
+        """With CSP for a picture where the method would be chosen: strokes are not drawn at random.
+
+        What is held out of strokes lies beside what is not, and says nothing about the rest.
+        """
+        of_picture = is_graph and results.about(self.data).pixels is not None
+        if not of_picture or self.method != "auto":
+            return self
+        return replace(self, method="csp", default_why="strokes of a picture say little beside it")
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
@@ -80,10 +92,6 @@ class ClusterJob(Job):
                 "method that takes both, such as -m csp"
             )
         self._check_soft_labels()
-        if self.hierarchy and self.methods[self.method].estimator == "Auto":
-            raise InputError(
-                "--hierarchy: classes that are spread have none; choose a method, such as -m csp"
-            )
         super().check()
 
     def _check_soft_labels(self) -> None:
@@ -184,11 +192,6 @@ class ClusterJob(Job):
             estimator.fit(data, constraints=side, **more)
         if self.confidence or self.membership:
             estimator.calibrate(more.get("observer"))
-
-    def answers(self, estimator: Any, side: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As of every job; where classes were spread, of labels alone."""
-        spread = hasattr(estimator, "label_distributions_")
-        return super().answers(estimator, self.labels_of(side) if spread else side)
 
     @property
     def extras(self) -> frozenset[str]:

@@ -56,6 +56,7 @@ class Job(ABC):
     The output has the model (`hdf5.model_tree`), but with `no_model`.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
     the data file itself, and `overwrite` lets what is there under the key be replaced.
+    `default_why`: why the method that was taken by default is not the one by evidence.
     """
 
     data: str
@@ -77,7 +78,9 @@ class Job(ABC):
     key: str = anndata.KEY
     in_place: bool = False
     overwrite: bool = False
+    default_why: str | None = None
 
+    _not_chosen: ClassVar[tuple[str, ...]] = ("ranks",)  # what leaves no choice among methods
     verb: ClassVar[str]
     methods: ClassVar[Mapping[str, Method]]
 
@@ -93,9 +96,27 @@ class Job(ABC):
         return cls(**usual, **own, params=params, steps=steps)
 
     @classmethod
+    def _chosen(cls, own: Mapping[str, Any], otherwise: str) -> dict[str, Any]:
+        """The method by evidence; another where something is set that it does not take."""
+        of_methods = {name for method in cls.methods.values() for name in method.options}
+        foreign = sorted((of_methods & set(own)) - cls.methods["auto"].options)
+        foreign += [name for name in cls._not_chosen if own.get(name)]
+        if not foreign:
+            return {"method": "auto"}
+        given = ", ".join(flag(name) for name in foreign)
+        return {"method": otherwise, "default_why": f"{given}: no option of -m auto"}
+
+    @classmethod
     @abstractmethod
     def usual(cls, own: Mapping[str, Any]) -> dict[str, Any]:
         """The method where none is named, by what else is set."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to say about the method that nobody named."""
+        if self.default_why is None:
+            return ()
+        return (f"method: {self.method}, as {self.default_why}; -m names another",)
 
     @property
     def inputs(self) -> dict[str, str]:

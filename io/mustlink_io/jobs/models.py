@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 import mustlink
 from mustlink.clusterers.clusterer import GraphClusterer
+from mustlink.core.names import CHOSEN, ESTIMATORS, estimator_of
+from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.persistence import model
 from mustlink.propagation.propagator import Propagator, call_classes
@@ -36,9 +38,10 @@ def save_model(
     `GraphEstimator.save`; written whole or not at all. Raises InputError.
     """
     beside = Carried() if beside is None else beside
-    beside.prepare(estimator)
+    beside.prepare(chosen(estimator))
     tree = model.state_of(estimator, data=data)
     writing.check_output(path)
+    estimator = chosen(estimator)
     content, findings = beside.beside(estimator, *_answers(estimator))
     method = {"method": type(estimator).__name__}
     parameters = {**method, **tree["parameters"], **beside.parameters}
@@ -56,26 +59,28 @@ def load_model(path: str | Path, data: Any = None) -> Any:
             f"{path}: has no model; est.save writes one, and mustlink cluster and propagate do, "
             "but with --no-model, on disk or on ranks"
         )
-    name = tree.get("class")
-    kinds = {name: getattr(mustlink, name)} if name in mustlink.__all__ else {}
+    name, kinds = tree.get("class"), {"Auto": mustlink.Auto}
+    if name in {*ESTIMATORS, *CHOSEN}:
+        kinds[name] = estimator_of(name)
     try:
         estimator = model.restored(tree, kinds, data)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    if isinstance(estimator._points, dict):
-        theirs = None if data is None else estimator._as_fitted(data)
-        estimator._points = points_of(estimator._points, Path(path), theirs)
-    if isinstance(estimator, Propagator) and np.asarray(estimator.classes_).dtype.kind == "i":
+    fitted = chosen(estimator)
+    if isinstance(fitted._points, dict):
+        theirs = None if data is None else fitted._as_fitted(data)
+        fitted._points = points_of(fitted._points, Path(path), theirs)
+    if isinstance(fitted, Propagator) and np.asarray(fitted.classes_).dtype.kind == "i":
         names = _names_in(path)
-        if names and set(estimator.classes_.tolist()) <= set(names):
-            call_classes(estimator, names)
+        if names and set(fitted.classes_.tolist()) <= set(names):
+            call_classes(fitted, names)
     return estimator
 
 
 def load_called(path: str | Path, data: Any = None) -> Any:
     """`load_model`, clusters called as the file says: what a person gets from `mustlink.load`."""
     estimator = load_model(path, data)
-    if isinstance(estimator, GraphClusterer) and not estimator.cluster_names_:
+    if isinstance(chosen(estimator), GraphClusterer) and not estimator.cluster_names_:
         names, there = _names_in(path), set(np.unique(estimator.labels_).tolist())
         estimator.name_clusters({number: names[number] for number in there & set(names)})
     return estimator

@@ -60,10 +60,8 @@ class PropagateJob(Job):
 
         Chosen by evidence, unless something is set that only other methods take.
         """
-        of_methods = {name for method in cls.methods.values() for name in method.options}
-        if "ranks" not in own and not (of_methods & set(own)) - cls.methods["auto"].options:
-            return {"method": "auto", "on_graphs": "auto"}
-        return {"method": "gfhf" if own.get("prior") else "poisson", "on_graphs": ON_GRAPHS}
+        found = cls._chosen(own, "gfhf" if own.get("prior") else "poisson")
+        return {**found, "on_graphs": "auto" if found["method"] == "auto" else ON_GRAPHS}
 
     def _more_inputs(self) -> dict[str, str | None]:
         believed = self.belief if isinstance(self.belief, str) else None
@@ -108,6 +106,12 @@ class PropagateJob(Job):
     def beside(self, n: int) -> int:
         """Bytes of the prior and the beliefs."""
         return 0 if self.prior is None else _DOUBLE * n * (self.stated_cost().columns + 1)
+
+    def estimator(self, side: Any = None, **more: Any) -> Any:
+        """The estimator with its parameters; one that chooses answers with classes."""
+        if self.methods[self.method].estimator == "Auto":
+            more["answers"] = "classes"
+        return super().estimator(side, **more)
 
     def stated_cost(self) -> Any:
         """What the estimator states, with what it keeps of a prior."""

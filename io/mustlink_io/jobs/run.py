@@ -18,6 +18,7 @@ from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes, size_text
 from mustlink.core.resources import AUTO, Allowed
+from mustlink.core.state import chosen
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.persistence.model import state_of
@@ -124,7 +125,7 @@ def _run(
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)
             weights = weights if data.kept is None else weights[data.kept]
     data.report(recorder)
-    for note in () if labels is None else labels.notes:
+    for note in (*job.remarks, *(() if labels is None else labels.notes)):
         recorder.note(note)
     inputs = _checksums(job, paths, recorder)
     apart = [f"{one.option} {one.name}" for one in job.apart]
@@ -142,7 +143,7 @@ def _run(
     except InputError:
         _put_away(job, work, recorder)
         raise
-    estimator = getattr(estimator, "estimator_", estimator)  # the one that was chosen
+    whole, estimator = estimator, chosen(estimator)
     found = look(job.labels_of(side), estimator, data, recorder)
     with recorder.stage("looking at the result"):
         beside = Carried.of_files(data, labels, job.extras)
@@ -169,7 +170,7 @@ def _run(
     if not job.steps.is_nothing:
         parameters["preparation"] = job.steps.to_dict()
     result = result_of(estimator, findings, content, recorder, parameters, inputs)
-    model = _model(job, estimator.prepared_by(data.fitted), data, inputs)
+    model = _model(job, whole.prepared_by(data.fitted), data, inputs)
     with recorder.stage("writing"):
         notes = _write(job, {**content, **result.content()}, model)
     for note in (*notes, *work.troubles):
@@ -248,7 +249,7 @@ def _model(
     job: Job, estimator: Any, data: formats.InputData, inputs: Sequence[Input]
 ) -> dict[str, Any] | None:
     """By what the estimator can be made again, its points those of their file; None for nothing."""
-    if job.no_model or job.target is not None or not isinstance(estimator.graph_, Graph):
+    if job.no_model or job.target is not None or not isinstance(chosen(estimator).graph_, Graph):
         return None
     if estimator.graph_.shares is not None and estimator.graph_.shares.near is None:
         return None  # as on disk: what grows with the rows is not held

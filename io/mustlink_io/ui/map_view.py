@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.clusterers.embedding import LaplacianEigenmaps
+from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink_io.ui.node_session import NodeSession, is_known
@@ -33,6 +34,7 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     embedding crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median.
     Raises InputError.
     """
+    estimator = chosen(estimator)
     n = estimator.labels_.size
     if coordinates is not None:
         return checked_coordinates(coordinates, n)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 import mustlink
-from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.constraints import Constraints
+from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
@@ -132,11 +132,13 @@ class NodeSession:
         beside: Carried | None = None,
     ) -> None:
         self.estimator, self.journal, self.beside = estimator, journal, beside
+        if type(estimator) is mustlink.NCut:
+            self.estimator = estimator = mustlink.Auto.after(estimator)
         self._spreads = hasattr(estimator, "given_labels_")
-        if not self._spreads and not isinstance(estimator, InformedClusterer):
+        if not self._spreads and not getattr(estimator, "_informed", False):
             raise InputError(
-                f"{type(estimator).__name__}: takes no answers; run again with -m csp, which "
-                "needs no labels to begin with, or with labels and -m poisson"
+                f"{type(estimator).__name__}: takes no answers; run again with -m auto, which "
+                "needs no labels to begin with"
             )
         self._ask = ask
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
@@ -200,7 +202,7 @@ class NodeSession:
     @property
     def tells_confidence(self) -> bool:
         """Whether the method says how sure it is; asks nothing of it yet."""
-        return hasattr(type(self.estimator), "membership_")
+        return hasattr(type(chosen(self.estimator)), "membership_")
 
     @property
     def takes_pairs(self) -> bool:
@@ -222,7 +224,7 @@ class NodeSession:
         if not self._spreads:
             known += len(self.estimator.constraints_.pairs)
         if self._calibrated is not None and known <= _MORE * self._calibrated[0]:
-            self.estimator.calibrate(known=self._calibrated[1])
+            chosen(self.estimator).calibrate(known=self._calibrated[1])
         else:
             self._calibrated = known, self.estimator.calibration_
         # of propagators `confidence_` are margins

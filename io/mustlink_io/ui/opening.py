@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.core.observe import Observer
+from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -78,7 +79,7 @@ def page_of_session(
     from mustlink_io.ui.node_view import NodeView
 
     where = flat(session.estimator, coordinates)
-    points = getattr(session.estimator, "_points", None)
+    points = getattr(chosen(session.estimator), "_points", None)
     if show is None and isinstance(points, np.ndarray):
         show = of_rows(points, columns)
     return Page(session, lambda: NodeView(session, where, show, output), title)
@@ -96,7 +97,7 @@ def page_of_file(
     n_jobs: int | None = None,
     observer: Observer | None = None,
 ) -> Page:
-    """A page of data, which are clustered by CSP first, or of a model in a result file.
+    """A page of data, which are clustered by `Auto` first, or of a model in a result file.
 
     `map_of` names coordinates (n, 2), `show` a dataset, or a folder of pictures, with an entry for
     every row. Answers are in a file beside `output` until it is saved; an `output` that is there
@@ -126,7 +127,7 @@ def page_of_file(
         )  # before a fit that may take minutes
         columns = data.columns if data.kind == "points" else ()
         affinity = "knn" if data.kind == "points" else "precomputed"
-        estimator = ml.CSP(
+        estimator = ml.Auto(
             n_clusters, affinity=affinity, random_state=random_state, n_jobs=n_jobs
         ).fit(data.to_fit(text), y, observer=observer)
         named = {} if data.names is None else {"/names": data.names.texts}
@@ -164,7 +165,7 @@ def shown(text: str, n: int) -> Show:
 
 def check_same(estimator: Any, data: Any, what: str, text: str) -> None:
     """Raise InputError unless an estimator was fitted to these points, or to this graph."""
-    points: Any = estimator._points
+    points: Any = chosen(estimator)._points
     W: Any = getattr(data, "affinity", data)
     is_graph: bool = sp.issparse(W)
     if is_graph:

@@ -1,0 +1,270 @@
+"""Clusters that are the classes of labels, spread with a prior by columns and by other clusters.
+
+    F = argmin Σ_ij w_ij ‖f_i − f_j‖²/2 + Σ_i u_i ‖f_i − p_i‖²,  f_i = e_{y_i} where y_i is known
+
+p_i is the mean of what the parts of the prior say of row i: the chances of a classifier on columns
+and smooth vectors (`propagation.columns`), the shares of the labels in the cluster that it is in,
+or another propagator's distributions; u_i is the belief times the degree of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.clusterers.clusterer import AUTO
+from mustlink.clusterers.informed_clusterer import InformedClusterer
+from mustlink.clusterers.result_warnings import note_alone, warn_if_broken, warn_of_sizes
+from mustlink.constraints import Constraints
+from mustlink.context.method_cost import Cost, clamped_propagation
+from mustlink.context.workspace import Workspace
+from mustlink.core.check import as_points, check_choice
+from mustlink.core.names import estimator_of
+from mustlink.core.observe import Recorder, Unheard
+from mustlink.discretize.merge_tree import renumbered
+from mustlink.eigen.work import MEMORY
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.neighbors.points_by_rows import is_rows
+from mustlink.propagation.columns import TREES, Columns
+from mustlink.propagation.statements import statements
+from mustlink.selection.constrained_fit import USUAL
+
+Ints = NDArray[np.int64]
+
+COLUMNS = "columns"
+BLIND = "NCut"  # a part that does not see the labels
+_TRIAL_TREES = 25
+_HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
+_FULL = 1000  # nodes up to which the full problem is tried
+_MOST = 150  # vectors of a trial, but for many clusters
+_LOST = 0.01  # share of the rows in a cluster from which it is said that it halved
+_VECTORS = 2  # smooth vectors a class beside the columns
+
+
+@dataclass(eq=False, repr=False)
+class LabelClusters(InformedClusterer):
+    """Clusters from labels of all classes: cluster c is class `classes_[c]`. What `Auto` fits.
+
+    `method` is the propagator, "GFHF" or "LLGC", `parts` are what its prior is the mean of:
+    "columns" (points alone), names of clusterers and of propagators; `belief` in it is in units of
+    a row's degree.
+
+    Takes labels, of as many classes as there are clusters; pairs only where they follow from these.
+    After `fit`: as every clusterer; `embedding_` (n, K) are the shares of the classes in every row,
+    `classes_` (K,) their numbers. Cost: that of the parts, and one propagation.
+    """
+
+    method: str = "GFHF"
+    parts: Sequence[str] = ()
+    belief: float = 0.3
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
+    _columns_of = None  # points, where a graph is fitted that was made of them before
+    _fitted_parts = None  # type: dict[str, Any] | None  # clusterers of the fit before, by name
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """Labels spread as by `GFHF`; the parts take no more than `CSP`."""
+        return clamped_propagation(self._k_or(n_classes))
+
+    def _check(self) -> None:
+        check_choice(self.method, ("GFHF", "LLGC"), "method")
+        if not 0 <= self.belief < np.inf:
+            raise InputError(f"belief: {self.belief}; give 0 or more, in units of a row's degree")
+
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+        graph, recorder, labels = work.graph, work.recorder, self._labels_alone()
+        classes = np.unique(labels[labels >= 0])
+        k = self._clusters(work, classes.size, seed)
+        if k != classes.size:
+            raise InputError(
+                f"n_clusters: labels of {classes.size} classes for {k} clusters; label nodes of "
+                "every class, or take CSP (-m csp)"
+            )
+        prior, belief, given = None, None, labels
+        labels = statements(graph, given)
+        if (left_out := int(np.count_nonzero(labels != given))) > 0:
+            recorder.note(
+                f"labels: {left_out} are beside others of their class, which has far more than the "
+                "rest: they are answered as they are, and not spread"
+            )
+        if self.parts:
+            with recorder.stage("prior"):
+                quiet = Recorder(Unheard(), recorder.deadline)
+                quiet.budget = recorder.budget
+                view = replace(work.view, recorder=quiet)
+                priors = Priors(self, view, self._points_of(graph), seed)
+                priors.fitted = self._parts_on(graph)
+                prior, belief = priors.of(self.parts, self.belief, labels)
+            self._fitted_parts = priors.fitted
+        spread = made_like(self, self.method, seed).fit_on(work.view, labels, seed, prior, belief)
+        self.graph_, self.classes_ = graph, spread.classes_
+        self.embedding_ = spread.label_distributions_
+        self.embedding_[labels != given] = given[labels != given, None] == self.classes_
+        self.labels_ = self._numbers(work, np.where(labels != given, given, spread.labels_), k)
+        kept = warn_if_broken(self.labels_, known, recorder)
+        choices, steps = spread.report_.choices, spread.report_.convergence
+        choices = {one: value for one, value in choices.items() if one != "graph"}
+        self._report(work, k, choices, steps, kept, self.method, **spread.report_.extra)
+
+    def _labels_alone(self) -> Ints:
+        """Labels (n,) of the rows; raises InputError where they are not all that is known."""
+        given = self._given
+        if given is None or given.labels is None or given.kind != "labels":
+            raise InputError(
+                f"constraints: {self.method} spreads labels; label nodes of every class, or take "
+                "CSP (-m csp) for pairs"
+            )
+        return given.labels
+
+    def _numbers(self, work: Any, answers: Ints, k: int) -> Ints:
+        """Clusters (n,) by the order of the classes; warns of crumbs and of lone nodes."""
+        found = np.where(answers < 0, -1, np.searchsorted(self.classes_, answers))
+        sizes = np.bincount(found[found >= 0], minlength=k)
+        warn_of_sizes(sizes, k, work.recorder)
+        if self.isolated == "assign" and (found < 0).any():
+            note_alone(int((found < 0).sum()), "put in the largest cluster", work.recorder)
+            found[found < 0] = int(sizes.argmax())
+        return found
+
+    def _points_of(self, graph: Graph) -> Any:
+        """The points of the rows; None where there are none in memory."""
+        points = self._points if self._columns_of is None else self._columns_of
+        return None if points is None or is_rows(points) else points
+
+    def _parts_on(self, graph: Graph) -> dict[str, Any]:
+        """Copies of the clusterers that the fit before had on the same graph."""
+        had: dict[str, Any] = self._fitted_parts or {}
+        return {name: copy(one) for name, one in had.items() if one.graph_ is graph}
+
+    def _twin(self) -> Self:
+        twin = super()._twin()
+        twin._points, twin._fitted_parts = self._points, self._fitted_parts
+        return twin
+
+    def _numbered_as(self, before: Ints, recorder: Recorder, verb: str = "refit") -> Self:
+        """Clusters keep the order of the classes; names follow their rows."""
+        old = np.full(self.labels_.size, -1, dtype=np.int64)
+        old[: before.size] = before
+        found, names = renumbered(old, self.labels_, self.labels_.size), self.cluster_names_
+        place = dict(zip(found.labels.tolist(), self.labels_.tolist(), strict=True))
+        self._names = {place[one]: name for one, name in names.items() if one in place}
+        moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0
+        recorder.note(f"{verb}: {moved:.2%} of the nodes changed their cluster")
+        for one in np.unique(before[before >= 0]).tolist():
+            was, now = int((before == one).sum()), int((found.labels == one).sum())
+            if was >= _LOST * before.size and 2 * now < was:
+                recorder.warn(
+                    f"{verb}: of {was:,} rows of cluster {place.get(one, one)} {now:,} are left; "
+                    "look at what was said last, or take it back"
+                )
+        changed = {"new": [place[one] for one in found.new], "gone": list(found.gone)}
+        self._report_more(recorder, changed=moved, clusters_changed=changed)
+        return self
+
+
+def made_like(estimator: Any, name: str, seed: int) -> Any:
+    """An estimator by its name with the parameters of another that it has, for one graph."""
+    kind = estimator_of(name)
+    own = kind._get_param_names()
+    theirs = estimator.get_params() | {"graph_weights": AUTO, "representatives": None}
+    how = {one: value for one, value in theirs.items() if one in own}
+    if not isinstance(estimator.random_state, int):
+        how["random_state"] = seed
+    return kind(**how)
+
+
+class Priors:
+    """Priors on a graph of all rows by their parts; kept for the labels asked last.
+
+    `estimator` has the parameters, `points` (n, d) are None of a graph, `fitted` the clusterers
+    that are refitted, by name.
+    """
+
+    def __init__(
+        self, estimator: Any, work: Workspace, points: Any, seed: int, *, trial: bool = False
+    ) -> None:
+        self.work, self.fitted = work, dict[str, Any]()
+        self._estimator, self._points, self._seed, self._trial = estimator, points, seed, trial
+        self._columns: Columns | None = None
+        self._made: dict[str, Any] = {}
+        self._labels: Any = None
+
+    def of(self, parts: Sequence[str], belief: float, labels: Ints) -> tuple[Any, Any]:
+        """Distributions (n, K) over the classes of labels (n,), and beliefs (n,)."""
+        if self._labels is not labels:
+            self._made, self._labels = {}, labels
+        for part in parts:
+            if part not in self._made:
+                self._made[part] = self._part(part, labels)
+        P = np.mean([self._made[part] for part in parts], axis=0)
+        total = P.sum(axis=1, keepdims=True)
+        graph = self.work.graph
+        degrees = graph.degrees if graph.weights is None else graph.degrees / graph.weights
+        each = belief * graph.spread(np.nan_to_num(degrees)) * total[:, 0]
+        return np.divide(P, total, out=np.zeros_like(P), where=total > 0), each
+
+    def _part(self, part: str, labels: Ints) -> Any:
+        """What one part says of every row, (n, K); rows are 0 where it says nothing."""
+        if part == COLUMNS:
+            return self._chances(labels)
+        if hasattr(estimator_of(part), "_minimises"):  # it spreads labels
+            made = made_like(self._estimator, part, self._seed)
+            made = hastened(made) if self._trial else made
+            return made.fit_on(self.work, labels, self._seed).label_distributions_
+        return self._clusters(part, labels)
+
+    def _chances(self, labels: Ints) -> Any:
+        classes = np.unique(labels[labels >= 0])
+        if self._columns is None:
+            if self._points is None:
+                raise InputError('parts: "columns" are of points in memory; leave them out')
+            p = _VECTORS * classes.size + 2
+            self._columns = Columns.of(as_points(self._points), self.work, p, self._seed)
+        n_trees = _TRIAL_TREES if self._trial else TREES
+        return self._columns.chances(labels, classes, self._seed, n_trees)
+
+    def _clusters(self, part: str, labels: Ints) -> Any:
+        """Shares of the classes among the labels of a node's cluster, 0 where it has none."""
+        classes, codes = np.unique(labels, return_inverse=True)
+        k, blind = int(np.count_nonzero(classes >= 0)), part == BLIND
+        had = self.fitted.get(part)
+        if had is not None and had.report_.n_clusters != k:
+            had = None
+        if had is None:
+            made = made_like(self._estimator, part, self._seed).set_params(n_clusters=k)
+            hastened(made, self.work.graph)  # its clusters are one opinion among others
+            told = None if blind else labels
+            self.fitted[part] = made.fit(self.work.graph, told, observer=self.work.recorder)
+        elif not blind:  # what it has chosen stays, which is most of its time
+            had.refit(labels, observer=self.work.recorder)
+        found = self.fitted[part].labels_
+        known = np.flatnonzero((labels >= 0) & (found >= 0))
+        votes = np.zeros((int(found.max(initial=0)) + 1, classes.size))
+        np.add.at(votes, (found[known], codes[known]), 1)
+        votes = votes[:, classes >= 0]
+        votes /= np.maximum(votes.sum(axis=1, keepdims=True), 1)
+        return np.where(found[:, None] >= 0, votes[np.maximum(found, 0)], 0.0)
+
+
+def hastened(made: Any, graph: Graph | None = None, n_pairs: int = 0) -> Any:
+    """Parameters for a trial: what takes longer than all the rest of it is left out.
+
+    No choice by what is held out of those labels that are not held out already; the usual subspace,
+    with a vector for every ten pairs, to some extent: many are not kept within a few vectors. Of
+    few nodes with a pair for every other the full problem: a few vectors keep too little of them.
+    """
+    own = made.get_params()
+    if own.get("alpha") == AUTO:
+        made.set_params(alpha=_HALF_WAY)
+    if "subspace" in own and graph is not None:
+        if 2 * n_pairs >= graph.n_nodes and graph.n_nodes <= _FULL:
+            return made.set_params(subspace="exact")
+        p = max(USUAL * made.n_clusters, min(n_pairs // 10, _MOST))
+        made.set_params(subspace=max(made.n_clusters, 2, min(p, graph.n_nodes // 4)))
+    return made
