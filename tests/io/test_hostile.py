@@ -516,7 +516,7 @@ def test_text_tables_that_lie(tmp_path):
         formats.load_pairs,
     )
     (tmp_path / "x.csv").write_text("1,2\n3,\x1b[31m\n")
-    refused(tmp_path / "x.csv", "column '1' is text")
+    refused(tmp_path / "x.csv", "1: text, all different")
     (tmp_path / "x.csv").write_bytes(b"1,2\n" + b"\xff" * 100)
     refused(tmp_path / "x.csv", "x.csv")
     (tmp_path / "x.csv").write_text("1,2\n" + "9" * 10_000 + "x,4\n")

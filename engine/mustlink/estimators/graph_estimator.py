@@ -56,6 +56,7 @@ from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+from mustlink.preprocessing.mixed import columns_of, points_by, points_of_table
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -86,6 +87,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     must-links above cannot-links, without constraints the edges of the others above random pairs
     (`graph.several`). The report tells which and why.
 
+    `preprocessing`: "auto" makes points of a data frame that has words, dates or empty cells
+    (`preprocessing.mixed`; notes of the report say how), numbers alone stay as they are; None
+    refuses such tables; a transformer of scikit-learn, such as a ColumnTransformer, makes the
+    points instead. `predict` and `add` prepare new rows the same way.
+
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
     answer so far is returned: iterations end as they are, candidates that are left and part of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the
@@ -103,11 +109,13 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     memory: int | str | None = AUTO
     time_limit: float | str | None = None
     graph_weights: Any = "auto"
+    preprocessing: Any = AUTO
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
 
     _allowed = None  # type: Allowed | None  # what memory="auto" is in a fit; no parameter
+    _preparation = None  # type: Any  # how points were made of what was given
 
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -127,16 +135,37 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def prepared_by(self, preparation: Any) -> Self:
         """Say how the fitted points were prepared: new ones are given as those were before that.
 
-        `preparation` is a `mustlink.preprocessing.fitted.Fitted`; None: not at all. It is no
-        parameter either, and the next `fit` forgets it.
+        `preparation` is a `mustlink.preprocessing.fitted.Fitted`, or `FittedTable` of `mixed`;
+        None: not at all. It is no parameter either, and the next `fit` forgets it.
         """
         self._preparation = preparation
         return self
 
+    def _prepared(self, X: Any, recorder: Recorder) -> Any:
+        """What is given to a fit, as points where `preprocessing` makes such; raises InputError."""
+        self._preparation, how = None, self.preprocessing
+        by_hand = how is not None and not (isinstance(how, str) and how == AUTO)
+        if X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED:
+            if by_hand:
+                raise InputError("preprocessing: X is a graph, which has no columns; leave it out")
+            return X
+        found = points_by(how, X) if by_hand else None if how is None else points_of_table(X)
+        if found is None:
+            if how is None and columns_of(X) is not None:
+                as_points(X)  # which refuses words and empty cells
+            return X
+        points, self._preparation = found
+        for note in self._preparation.notes:
+            recorder.note(note)
+        check_columns(self, X)
+        return points
+
     def _as_fitted(self, X: Any) -> Any:
         """New points prepared as the fitted ones were, as files are read; raises InputError."""
-        how = getattr(self, "_preparation", None)
-        return X if how is None else how.transform(X).astype("float32")
+        if self._preparation is None:
+            check_columns(self, X, reset=False)
+            return X
+        return self._preparation.transform(X).astype("float32")
 
     def keep_in(self, keeper: CheckpointStore | None) -> Self:
         """Keep results of finished stages with a keeper, so that a later run can go on from them.
@@ -224,6 +253,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _depends(self) -> dict[str, Any]:
         """The parameters that a result depends on beside the graph, the seed and the memory."""
         others = {"random_state", "n_jobs", "memory", "time_limit", "graph_weights"}
+        others |= {"preprocessing"}
         others |= set(_GRAPH_PARAMETERS)
         return {name: value for name, value in self.get_params().items() if name not in others}
 
@@ -266,9 +296,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _remember(self, X: Any) -> None:
         """Keep a reference to the points for new ones to be compared with, and their columns."""
         is_graph = isinstance(X, Graph) or self.affinity in PRECOMPUTED
-        self._preparation = None
         self._points = None if is_graph else X
-        if not isinstance(X, Graph):
+        if not isinstance(X, Graph) and self._preparation is None:  # else those of the table
             check_columns(self, X)
 
     def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
@@ -283,8 +312,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             raise InputError(
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"
             )
-        new = as_points(X := self._as_fitted(X))
-        check_columns(self, X, reset=False)
+        new = as_points(self._as_fitted(X))
         needed, budget = 8 * new.shape[0] * columns, self._budget
         if budget is not None and needed > budget:
             raise InputError(
@@ -386,9 +414,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             with recorder.stage("joining nodes"):
                 graph = joined_nodes(before, unwrapped(X))
         else:
-            X = self._as_fitted(X)
-            new, points = as_points(X), as_points(self._points)
-            check_columns(self, X, reset=False)
+            new, points = as_points(self._as_fitted(X)), as_points(self._points)
             with recorder.stage("joining points"):
                 graph = joined_points(before, points, new)
             self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])

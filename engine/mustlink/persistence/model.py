@@ -35,6 +35,7 @@ from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preprocessing.fitted import Fitted
+from mustlink.preprocessing.mixed import FittedTable, TableColumn
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior
 from mustlink.selection.calibration import Calibration
@@ -53,6 +54,8 @@ _WRITTEN: tuple[type, ...] = (
     Convergence,
     EigenResult,
     Fitted,
+    FittedTable,
+    TableColumn,
     ConstraintData,
     NewEdges,
     PairsKey,

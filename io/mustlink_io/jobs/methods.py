@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
-_LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier"})
+_LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier", "preprocessing"})
 
 
 @dataclass(frozen=True)
