@@ -153,12 +153,13 @@ def test_a_fit_takes_new_rows_as_they_are(frame, tmp_path):
     assert adjusted_rand_score(group, found.labels_) > 0.9
     assert any("left out are id" in note for note in found.report_.notes)
     assert list(found.feature_names_in_) == list(X)
+    labels = found.labels_
     found.save(tmp_path / "model.h5")
     new = X.iloc[::7].copy()
     new["word"] = "never seen"
     for model in (found, ml.load(tmp_path / "model.h5")):
-        np.testing.assert_array_equal(model.predict(X), found.labels_)
-        np.testing.assert_array_equal(model.predict(X.drop(columns=["id", "one"])), found.labels_)
+        np.testing.assert_array_equal(model.predict(X), labels)
+        np.testing.assert_array_equal(model.predict(X.drop(columns=["id", "one"])), labels)
         assert adjusted_rand_score(group[::7], model.predict(new)) > 0.9
         assert model.add(new).labels_.size == N + len(new)
     with pytest.raises(InputError, match="column 'word' is not there"):
