@@ -56,7 +56,7 @@ from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
-from mustlink.preprocessing.mixed import columns_of, points_by, points_of_table
+from mustlink.preprocessing.mixed import prepared_points
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -143,21 +143,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
 
     def _prepared(self, X: Any, recorder: Recorder) -> Any:
         """What is given to a fit, as points where `preprocessing` makes such; raises InputError."""
-        self._preparation, how = None, self.preprocessing
-        by_hand = how is not None and not (isinstance(how, str) and how == AUTO)
-        if X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED:
-            if by_hand:
-                raise InputError("preprocessing: X is a graph, which has no columns; leave it out")
-            return X
-        found = points_by(how, X) if by_hand else None if how is None else points_of_table(X)
-        if found is None:
-            if how is None and columns_of(X) is not None:
-                as_points(X)  # which refuses words and empty cells
-            return X
-        points, self._preparation = found
-        for note in self._preparation.notes:
-            recorder.note(note)
-        check_columns(self, X)
+        is_graph = X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED
+        how = self.preprocessing
+        points, self._preparation = prepared_points(X, recorder, how, is_graph=is_graph)
+        if self._preparation is not None:
+            check_columns(self, X)
         return points
 
     def _as_fitted(self, X: Any) -> Any:

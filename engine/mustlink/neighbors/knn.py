@@ -50,7 +50,7 @@ from mustlink.neighbors.search import (
     warn_of_copies,
     warn_of_recall,
 )
-from mustlink.preprocessing.mixed import or_as_given
+from mustlink.preprocessing.mixed import prepared_points
 
 WEIGHTS = ("local", "gaussian", "connectivity")
 
@@ -118,7 +118,7 @@ def knn_graph(
     """
     recorder = recorded(observer)
     recorder.estimator = recorder.estimator or "graph"
-    points = or_as_given(points, recorder)
+    points, _ = prepared_points(points, recorder)
     shelf = StageCache(recorder, keeper)
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     check_choice(duplicates, ("keep", "merge"), "duplicates")

@@ -165,16 +165,6 @@ def points_of_table(
     return fitted.transform(list(columns), where), fitted
 
 
-def or_as_given(X: Any, recorder: Recorder) -> Any:
-    """`points_of_table` with notes in a recorder, or X itself where it needs none of that."""
-    found = points_of_table(X)
-    if found is None:
-        return X
-    for note in found[1].notes:
-        recorder.note(note)
-    return found[0]
-
-
 def _is_plain(cells: Any) -> bool:
     """Whether a column is numbers without an empty cell, by its type alone."""
     kind = getattr(getattr(cells, "dtype", None), "kind", "O")
@@ -317,3 +307,31 @@ def points_by(transformer: Any, X: Any) -> tuple[NDArray[np.float32], Transforme
 def _dense(found: Any) -> NDArray[np.float32]:
     values = found.toarray() if hasattr(found, "toarray") else found
     return as_points(values, "preprocessing").astype(np.float32, copy=False)
+
+
+AUTO = "auto"
+
+
+def prepared_points(
+    X: Any, recorder: Recorder, how: Any = AUTO, *, is_graph: bool = False
+) -> tuple[Any, FittedTable | Transformed | None]:
+    """X as points, and how they were made, with notes; X itself where it needs none of that.
+
+    `how` is "auto": a table by `points_of_table`; None: words and empty cells of a table are
+    refused; or a transformer of scikit-learn, which a graph has no use for. Raises InputError.
+    """
+    by_hand = how is not None and not (isinstance(how, str) and how == AUTO)
+    if is_graph:
+        if by_hand:
+            raise InputError("preprocessing: X is a graph, which has no columns; leave it out")
+        return X, None
+    if how is None:
+        if columns_of(X) is not None:
+            as_points(X)
+        return X, None
+    found = points_by(how, X) if by_hand else points_of_table(X)
+    if found is None:
+        return X, None
+    for note in found[1].notes:
+        recorder.note(note)
+    return found
