@@ -244,7 +244,7 @@ def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
     columns, drop = points.titles(table), spec.steps.drop
     try:
         values, texts, fitted = points.points_of(table, where, spec)
-    except points.TextColumnsError as error:
+    except InputError as error:
         raise InputError(f"{error}{_edges_hint(table)}") from None
     doubts = points.doubtful(table, where, drop if fitted is None else (*drop, *fitted.left_out))
     if fitted is not None:

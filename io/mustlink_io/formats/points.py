@@ -284,17 +284,14 @@ _NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also wha
 _CLASSES = (*tables.LABEL, "classes", "target", "y")
 
 
-class TextColumnsError(InputError):
-    """Columns of text, by name or number, among coordinates that are prepared by hand."""
-
-    def __init__(self, where: str, columns: Sequence[str | int]) -> None:
-        shown = store.text(str(columns[0]))[:40]
-        more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
-        super().__init__(
-            f"{where}: column {shown!r} is text, where coordinates are numbers"
-            f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
-            "1 by --one-hot, or call it `node` and put it first if it names the points"
-        )
+def _text_error(where: str, columns: Sequence[str | int]) -> InputError:
+    """Of columns of text, by name or number, among coordinates that are prepared by hand."""
+    more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
+    return InputError(
+        f"{where}: column {columns[0]!r} is text, where coordinates are numbers"
+        f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
+        "1 by --one-hot, or call it `node` and put it first if it names the points"
+    )
 
 
 def points_of(
@@ -306,8 +303,7 @@ def points_of(
     (`mustlink.preprocessing.mixed`). Else text in the columns of `one_hot` (names or numbers)
     becomes 0, 1, … by the alphabet, and an empty cell NaN, as is a word such as NA among numbers;
     of yes and no 1 and 0, of dates days. Those of `drop` are 0, whatever is in them: they are still
-    to be left out. Raises TextColumnsError for any other text, InputError where most cells are
-    numbers.
+    to be left out. Raises InputError for any other text, and for slips among numbers.
     """
     one_hot, drop = spec.steps.one_hot, spec.steps.drop
     names, rest = tables.split_names(table)
@@ -332,7 +328,7 @@ def points_of(
         else:
             columns.append(numbers)
     if words:
-        raise TextColumnsError(where, words)
+        raise _text_error(where, words)
     return np.column_stack(columns), names, None
 
 
