@@ -141,7 +141,9 @@ def test_wrong_cells_are_named(cells, message):
 
 
 def test_numbers_alone_stay_as_they_are():
-    X = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2], "c": [True, False], "d": ["1", "2"]})
+    X = pd.DataFrame(
+        {"a": [1.0, 2.0], "b": [1, 2], "c": [True, False], "d": ["1", "2"], "e": ["true", "False"]}
+    )
     assert points_of_table(X) is None
     assert points_of_table(np.array([["a", 1]], dtype=object)) is None
     assert columns_of(X.to_numpy()) is None

@@ -144,7 +144,8 @@ def _read(known: list[Any], *, as_words: bool) -> tuple[str, list[Any], bool]:
     lower = {text.lower() for text in texts}
     for no, yes in _TRUTH:
         if lower <= {no, yes}:
-            return "yes/no", [float(text.lower() == yes) for text in texts], False
+            kind = "number" if yes == "true" else "yes/no"  # as arrays of truth values are
+            return kind, [float(text.lower() == yes) for text in texts], False
     for kind, convert in (("number", float), ("date", _day_in)):
         found = _all_of(texts, convert)
         if found is not None:
