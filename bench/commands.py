@@ -50,6 +50,7 @@ CASES = {
     "million_peers": "million.py --peers",
     "million_pipeline": "million.py",
     "million_refit": "million.py --refit",
+    "mixed_tables": "mixed_tables.py",
     "mnist": "mnist.py",
     "mnist_methods": "mnist.py --methods",
     "mnist_pairs": "mnist.py --pairs",

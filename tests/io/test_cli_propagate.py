@@ -397,7 +397,8 @@ def test_every_option_is_a_parameter_of_its_estimator(name):
     known = {word for option in propagate.params for word in option.opts}
     assert {flag(option) for option in taken} <= known
     assert taken - renamed <= parameters
-    apart = {"n_jobs", "memory", "time_limit", "answers", "classifier"}  # limits, an object
+    apart = {"n_jobs", "memory", "time_limit", "answers"}  # limits
+    apart |= {"classifier", "preprocessing"}  # objects
     unused = {"solver", "tol", "max_iter"} if name == "cluster-kernel" else set()
     apart |= set() if method.spreads else {"n_clusters"}
     masses = method.spreads and estimator()._are_masses

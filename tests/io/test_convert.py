@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.commands import cli
 from mustlink_io.formats import edges, networks
@@ -347,6 +348,9 @@ def test_far_numbers_that_are_forced_need_room(tmp_path):
     (tmp_path / "g.csv").write_text("person,friend,strength\nann,bo,1\n")
     with pytest.raises(InputError, match="begin it with the header `source,target,weight`"):
         formats.load(f"{tmp_path}/g.csv")
+    (tmp_path / "g.csv").write_text("person,friend,strength\n" + "ann,bo,1\nbo,cy,2\ncy,bo,3\n" * 3)
+    (doubt,) = formats.load(f"{tmp_path}/g.csv").doubts
+    assert "begin it with the header `source,target,weight`" in doubt
 
 
 @pytest.mark.parametrize("ending", ["graphml", "tsv", "csv", "metis", "npz"])
@@ -457,7 +461,7 @@ def test_parquet_labels_pairs_and_bad_tables(tmp_path):
     frame = pd.DataFrame({"x": [1, 2.5, 3], "kind": kinds, "word": ["u", None, "w"]})
     frame.to_parquet(path)
     with pytest.raises(InputError, match=r"column 'kind' is text, where coordinates are numbers"):
-        formats.load(str(path))
+        formats.load(str(path), steps=Preparation(standardize="standard"))
     found = formats.load_classes(f"{path}:kind", 3)
     assert (found.codes.tolist(), found.classes) == ([0, -1, 2], ("b", "unused", "a"))
     assert formats.load_classes(f"{path}:word", 3).codes.tolist() == [0, -1, 1]

@@ -10,6 +10,7 @@ import sys
 import threading
 import zipfile
 import zlib
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -18,6 +19,7 @@ import pytest
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
@@ -516,11 +518,15 @@ def test_text_tables_that_lie(tmp_path):
         formats.load_pairs,
     )
     (tmp_path / "x.csv").write_text("1,2\n3,\x1b[31m\n")
-    refused(tmp_path / "x.csv", "column '1' is text")
+    by_hand = partial(formats.load, steps=Preparation(standardize="standard"))
+    refused(tmp_path / "x.csv", "column '1' is text", by_hand)
+    assert all(note.isprintable() for note in formats.load(f"{tmp_path}/x.csv").notes)
+    (tmp_path / "x.csv").write_text("\x1b[31m,b\n1,x\n3,\n4,\n")
+    assert all(note.isprintable() for note in formats.load(f"{tmp_path}/x.csv").notes)
     (tmp_path / "x.csv").write_bytes(b"1,2\n" + b"\xff" * 100)
     refused(tmp_path / "x.csv", "x.csv")
     (tmp_path / "x.csv").write_text("1,2\n" + "9" * 10_000 + "x,4\n")
-    assert len(refused(tmp_path / "x.csv", "x.csv")) < 600
+    assert len(refused(tmp_path / "x.csv", "x.csv", by_hand)) < 600
 
 
 @pytest.mark.thorough

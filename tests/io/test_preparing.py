@@ -131,7 +131,7 @@ def test_propagation_and_graphs_number_rows_as_the_file(mustlink, data, tmp_path
 def test_text_and_empty_cells_of_a_table(mustlink, data, tmp_path):
     out = tmp_path / "out.h5"
     line = f"cluster words.csv -k 3 -m ncut -o {out}"
-    code, _, err = mustlink(line)
+    code, _, err = mustlink(line + " --standardize")
     assert code == 2
     assert "'colour' is text" in err
     assert "--one-hot" in err

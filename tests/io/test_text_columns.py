@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mustlink as ml
 from mustlink.errors import InputError
+from mustlink.preprocessing.mixed import points_of_table
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.jobs.on_disk import shape_of
@@ -41,10 +43,12 @@ def table(path, **more):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_column_that_is_still_text_is_named(tmp_path, ending):
-    path = table(tmp_path / f"t.{ending}", day=pd.date_range("2024", periods=N).strftime("%F"))
+    path = table(tmp_path / f"t.{ending}", sort=np.where(np.arange(N) % 2, "a", "b"))
     with pytest.raises(InputError, match=r"column 'kind' is text.*\(so is 1 more\)"):
-        formats.load(path)
-    with pytest.raises(InputError, match=r"column 'day' is text, where coordinates are numbers; l"):
+        formats.load(path, steps=Preparation(standardize="standard"))
+    with pytest.raises(
+        InputError, match=r"column 'sort' is text, where coordinates are numbers; l"
+    ):
         formats.load(path, steps=Preparation(one_hot=("kind",)))
 
 
@@ -68,35 +72,41 @@ def test_ids_that_are_words_become_columns_if_asked(tmp_path):
     assert not found.doubts
 
 
-def test_a_suggestion_takes_text_and_empty_cells(mustlink, tmp_path):
-    size = np.exp(np.random.default_rng(1).normal(0, 3, N))
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_from_a_table_as_it_is_to_new_rows(mustlink, tmp_path, ending):
+    """Ids, words, dates and empty cells: suggest, cluster, and the model, without an option."""
+    size = np.repeat([0, 1, 2], N // 3) + np.random.default_rng(1).normal(0, 0.1, N)
     size[7] = np.nan
-    path = table(tmp_path / "t.csv", bytes=size, flag=np.arange(N) % 2 == 0)
+    day = pd.date_range("2024", periods=3).repeat(N // 3)
+    path = table(tmp_path / f"t.{ending}", size=size, day=day, id=[f"r{row}" for row in range(N)])
     code, out, err = mustlink(f"suggest {path} -k 3 --json")
     assert code == 0, err
     told = json.loads(out)
     words = shlex.split(told["command"])
-    assert {"--one-hot=kind", "--impute", "--standardize"} <= set(words)
-    assert any("column 'bytes'" in reason for reason in told["reasons"])
+    assert not [word for word in words if word.startswith(("--one-hot", "--drop", "--impute"))]
+    assert any("left out are id (text, all different)" in note for note in told["notes"])
     assert told["seconds"] is not None
     words[words.index("-o") + 1] = str(tmp_path / "out.h5")
     code, _, err = mustlink(" ".join(words[1:]))
     assert code == 0, err
+    assert "1 empty cells in size" in err
+    frame = (pd.read_csv if ending == "csv" else pd.read_parquet)(path)
+    made, same = ml.load(tmp_path / "out.h5"), ml.NCut(3, random_state=0).fit(frame)
+    np.testing.assert_array_equal(made.labels_, same.labels_)
+    np.testing.assert_array_equal(made.predict(frame), made.labels_)
+    assert made.predict(frame[:2].assign(kind="new", size=np.nan)).tolist() == [made.labels_[0]] * 2
+    shape = shape_of(path)
+    assert (shape.n, shape.d) == made._points.shape
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_text_that_is_no_category_is_left_out(mustlink, tmp_path, ending):
-    path = table(tmp_path / f"t.{ending}", day=pd.date_range("2024", periods=N))
-    code, out, err = mustlink(f"suggest {path} -k 3 --json")
-    assert code == 0, err
-    told = json.loads(out)
-    words = shlex.split(told["command"])
-    assert {"--one-hot=kind", "--drop=day"} <= set(words)
-    assert any("left out: day" in reason for reason in told["reasons"])
-    words[words.index("-o") + 1] = str(tmp_path / "out.h5")
-    code, _, err = mustlink(" ".join(words[1:]))
-    assert code == 0, err
-    assert "drop: columns day are left out" in err
+def test_the_table_of_an_annotated_file(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    frame = pd.read_csv(table(tmp_path / "t.csv", day=["2024-01-01", "2024-03-01"] * (N // 2)))
+    frame.index = [f"cell {row}" for row in range(N)]
+    anndata.AnnData(np.zeros((N, 1)), obs=frame).write_h5ad(tmp_path / "t.h5ad")
+    found = formats.load(f"{tmp_path}/t.h5ad:obs")
+    np.testing.assert_array_equal(found.value, points_of_table(frame)[0])
+    assert found.names.texts.tolist() == list(frame.index)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -127,5 +137,5 @@ def test_empty_columns_are_named_with_the_cure(tmp_path):
     with pytest.raises(InputError, match=r"1 row has missing values .*--drop-missing$"):
         formats.load(path, steps=Preparation(one_hot=one_hot, drop=("none",)))
     np.savetxt(tmp_path / "n.csv", [[1, np.nan], [2, np.nan]], delimiter=",")
-    with pytest.raises(InputError, match=r"1 is empty, leave it out: --drop 1$"):
-        formats.load(str(tmp_path / "n.csv"))
+    found = formats.load(str(tmp_path / "n.csv"))
+    assert found.fitted.left_out == ("1",)

@@ -158,9 +158,12 @@ class Auto(ClusterMixin, GraphEstimator):
         self._check()
         recorder = recorded(observer)
         with self._running(recorder):
+            X = self._prepared(X, recorder)
             self._used_seed = self._seed()
             known = {"y": y, "constraints": constraints, "prior": prior, "belief": belief}
             self._decide(self._data(X, graph, graphs, sample_weight, **known), recorder)
+        if self._preparation is not None:
+            self.prepared_by(self._preparation)
         return self
 
     @fits_again

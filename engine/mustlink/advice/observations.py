@@ -15,6 +15,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.preprocessing.fitted import prepared
+from mustlink.preprocessing.mixed import is_row_numbers
 from mustlink.preprocessing.request import Preparation
 from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
 
@@ -227,8 +228,6 @@ def count_of_graph(graph: Graph, seed: int) -> Count:
 _ROWS = 2000  # for shares of values
 _COUNTS_ZEROS = 0.9  # share of zeros from which non-negative numbers are words, tags, genes …
 _COUNTS_COLUMNS = 100
-_NUMBERED = 20  # rows from which distinct whole numbers may be row numbers
-_COVERED = 1.1  # range of a column of row numbers, in rows
 
 
 def look_at_points(X: Floats) -> Coordinates:
@@ -255,22 +254,8 @@ def look_at_points(X: Floats) -> Coordinates:
 
 
 def row_numbers(X: Floats, n: int) -> tuple[int, ...]:
-    """Columns of row numbers in a sample X (m, d) of n rows, in their order.
-
-    Distinct whole numbers that rise or fall throughout or fill nearly all of their range.
-    """
-    if X.shape[0] < _NUMBERED:
-        return ()
-
-    def numbers(x: Floats) -> bool:
-        if not np.all(x == np.rint(x)):
-            return False
-        step = np.diff(x)
-        if np.all(step > 0) or np.all(step < 0):
-            return True
-        return bool(np.ptp(x) < _COVERED * n and np.unique(x).size == x.size)
-
-    found = tuple(at for at in range(X.shape[1]) if numbers(X[:, at]))
+    """Columns of row numbers in a sample X (m, d) of n rows, in their order."""
+    found = tuple(at for at in range(X.shape[1]) if is_row_numbers(X[:, at], n))
     return found if len(found) < X.shape[1] else ()
 
 

@@ -44,7 +44,9 @@ from mustlink.graph import Graph
 from mustlink.graph.forms import unwrapped
 from mustlink.kernels.threads import threads
 from mustlink.neighbors import knn_graph
-from mustlink.preprocessing.fitted import PreparedRows, prepared
+from mustlink.preprocessing.fitted import PreparedRows
+from mustlink.preprocessing.fitted import prepared as prepare
+from mustlink.preprocessing.mixed import points_of_table
 from mustlink.preprocessing.request import Preparation
 from mustlink.preprocessing.survey import without
 from mustlink.selection.cluster_count import enough_pairs
@@ -64,6 +66,7 @@ def suggest(
     feature_names: Sequence[str] | None = None,
     random_state: Any = None,
     observer: Observer | Recorder | None = None,
+    prepared: bool = False,
 ) -> Suggestion:
     """Look at data and side information and name a method, parameters and the reasons.
 
@@ -73,7 +76,9 @@ def suggest(
     `n_clusters` K is the number of classes among the labels, else counted as clusterers do with
     n_clusters="auto". `memory`, as "2GB", goes into the parameters and is compared with the need of
     the method; "auto", the default of the estimators as well, is what there is. `feature_names`
-    (d,) of the columns are for reasons, by default those of a data frame.
+    (d,) of the columns are for reasons, by default those of a data frame. A data frame with words,
+    dates or empty cells is made points as a fit makes them; points that are `prepared` stay as they
+    are.
 
     Of more than some thousand points a sample is taken: the same `random_state` (None: 0) gives the
     same suggestion. Labels are held out of fits to a sample, see `baseline`; there is no fit to all
@@ -98,12 +103,17 @@ def suggest(
             seen = _seen_graph(data, known, n_clusters, rng, recorder)
         else:
             names = getattr(X, "columns", ()) if feature_names is None else feature_names
+            table = points_of_table(X)
+            if table is not None:
+                X, fitted = table
+                names, prepared = [fitted.columns[at].name for at in fitted.sources], True
             points, missing = readable(X)
             known = _known(int(points.shape[0]), y, constraints)
             columns = tuple(str(name) for name in names)
             seen, changes, points = _seen_points(
-                points, columns, known, n_clusters, graph, rng, recorder
+                points, columns, known, n_clusters, graph, rng, recorder, prepared=prepared
             )
+            changes = changes if table is None else fitted.notes
             if missing:
                 steps = replace(seen.preparation, impute="mean")
                 seen = replace(seen, preparation=steps)
@@ -189,6 +199,8 @@ def _seen_points(
     graph: Any,
     rng: np.random.Generator,
     recorder: Recorder,
+    *,
+    prepared: bool,
 ) -> tuple[DataProfile, tuple[str, ...], Any]:
     """The profile, the reasons to prepare columns, and the prepared points."""
     n, d = (int(size) for size in points.shape)
@@ -197,16 +209,17 @@ def _seen_points(
     with recorder.stage("looking at the points"):
         rows = sampled_rows(points, rng)
         X = take(points, rows)
-        numbers = row_numbers(X, n) if graph is None else ()
+        stay = prepared or graph is not None
+        numbers = () if stay else row_numbers(X, n)
         coordinates = look_at_points(without(X, numbers))
     with recorder.stage("looking at the side information"):
         comparison = Comparison(known, rng)
         side = replace(look_at_side(known), repeated=comparison.repeated(points))
         steps, changes = choose_columns(X, coordinates, columns, numbers)
-        if graph is not None:
+        if stay:
             steps, changes = Preparation(), ()
         if not steps.is_nothing:
-            fitted = prepared(X, steps).fitted
+            fitted = prepare(X, steps).fitted
             points, X = PreparedRows(points, fitted, None), fitted.transform(X)
         metric, why, agreement = choose_metric(points, coordinates, comparison)
         side = replace(side, agreement=agreement, compared=comparison.size)

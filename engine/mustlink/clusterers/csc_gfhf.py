@@ -130,6 +130,7 @@ class CSCGFHF(GraphClusterer):
         refuse_blind_scoring(y)
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
+            X = self._prepared(X, recorder)
             work = self._home_of(
                 X,
                 recorder,

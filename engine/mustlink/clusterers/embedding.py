@@ -98,6 +98,7 @@ class GraphEmbedding(GraphTransformer, GraphEstimator):
         self._check()
         recorder = recorded(observer)
         with self._running(recorder):
+            X = self._prepared(X, recorder)
             seed, needs = self._seed(), self._needs_points
             how: Any = {"sample_weight": sample_weight, "cost": self.cost(), "needs_points": needs}
             points, work = self._points_and_view(X, graph, recorder, seed, **how)

@@ -87,6 +87,7 @@ class InformedClusterer(GraphClusterer):
             return side_information(graph, y, constraints, recorder, prior=prior, belief=belief)
 
         with self._running(recorder):
+            X = self._prepared(X, recorder)
             classes = self._classes_named(y, constraints, prior)
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
             work = self._home_of(X, recorder, known, others, classes, beside)

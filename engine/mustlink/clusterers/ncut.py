@@ -144,6 +144,7 @@ class NCut(GraphClusterer):
         others = {"y": y if self.init == "labels" else None, "constraints": constraints}
         others |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
+            X = self._prepared(X, recorder)
             work = self._home_of(
                 X, recorder, lambda graph: side_information(graph, None, constraints), others
             )

@@ -73,6 +73,7 @@ from mustlink.neighbors.any_rows import (
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
 from mustlink.neighbors.representatives import NewShares, check_representatives, joined_rows
+from mustlink.preprocessing.mixed import prepared_points
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -112,6 +113,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     point is a node; "auto": 1,000, or 20 a cluster, where the graph of all points fits neither
     memory nor a time limit; a note tells.
 
+    `preprocessing`: "auto" makes points of a data frame that has words, dates or empty cells
+    (`preprocessing.mixed`; notes of the report say how), numbers alone stay as they are; None
+    refuses such tables; a transformer of scikit-learn, such as a ColumnTransformer, makes the
+    points instead. `predict` and `add` prepare new rows the same way.
+
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
     answer so far is returned: iterations end as they are, candidates that are left and part of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the
@@ -130,12 +136,14 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     time_limit: float | str | None = None
     graph_weights: Any = "auto"
     representatives: int | str | None = None
+    preprocessing: Any = AUTO
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
 
     _allowed = None  # type: Allowed | None  # what memory="auto" is in a fit; no parameter
     _represented = None  # type: tuple[Any, int | None, str] | None  # what "auto" took for X
+    _preparation = None  # type: Any  # how points were made of what was given
 
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -155,16 +163,27 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def prepared_by(self, preparation: Any) -> Self:
         """Say how the fitted points were prepared: new ones are given as those were before that.
 
-        `preparation` is a `mustlink.preprocessing.fitted.Fitted`; None: not at all. It is no
-        parameter either, and the next `fit` forgets it.
+        `preparation` is a `mustlink.preprocessing.fitted.Fitted`, or `FittedTable` of `mixed`;
+        None: not at all. It is no parameter either, and the next `fit` forgets it.
         """
         self._preparation = preparation
         return self
 
+    def _prepared(self, X: Any, recorder: Recorder) -> Any:
+        """What is given to a fit, as points where `preprocessing` makes such; raises InputError."""
+        is_graph = X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED
+        how = self.preprocessing
+        points, self._preparation = prepared_points(X, recorder, how, is_graph=is_graph)
+        if self._preparation is not None:
+            check_columns(self, X)
+        return points
+
     def _as_fitted(self, X: Any) -> Any:
         """New points prepared as the fitted ones were, as files are read; raises InputError."""
-        how = getattr(self, "_preparation", None)
-        return X if how is None else how.transform(X).astype("float32")
+        if self._preparation is None:
+            check_columns(self, X, reset=False)
+            return X
+        return self._preparation.transform(X).astype("float32")
 
     def keep_in(self, keeper: CheckpointStore | None) -> Self:
         """Keep results of finished stages with a keeper, so that a later run can go on from them.
@@ -255,6 +274,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _depends(self) -> dict[str, Any]:
         """The parameters that a result depends on beside the graph, the seed and the memory."""
         others = {"random_state", "n_jobs", "memory", "time_limit", "graph_weights"}
+        others |= {"preprocessing"}
         others |= set(_GRAPH_PARAMETERS)
         return {name: value for name, value in self.get_params().items() if name not in others}
 
@@ -297,9 +317,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _remember(self, X: Any) -> None:
         """Keep a reference to the points for new ones to be compared with, and their columns."""
         is_graph = isinstance(X, Graph) or self.affinity in PRECOMPUTED
-        self._preparation = None
         self._points = None if is_graph else X
-        if not isinstance(X, Graph):
+        if not isinstance(X, Graph) and self._preparation is None:  # else those of the table
             check_columns(self, X)
 
     def _new_points(self, X: Any, columns: int = 0) -> NewPoints | NewShares:
@@ -314,8 +333,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             raise InputError(
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"
             )
-        new = as_rows(X := self._as_fitted(X))
-        check_columns(self, X, reset=False)
+        new = as_rows(self._as_fitted(X))
         needed, budget = 8 * new.shape[0] * columns, self._budget
         if budget is not None and needed > budget:
             raise InputError(
@@ -428,13 +446,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             with recorder.stage("joining nodes"):
                 graph = joined_nodes(before, unwrapped(X))
         else:
-            X = self._as_fitted(X)
             points = as_rows(self._points)
             if search_bytes(points, self.metric, 1):
                 what = "sparse rows" if sp.issparse(points) else f"metric={self.metric!r}"
                 raise InputError(f"add: no points can be joined to a graph of {what}; fit again")
-            new = as_points(X)
-            check_columns(self, X, reset=False)
+            new = as_points(self._as_fitted(X))
             with recorder.stage("joining points"):
                 graph = (
                     joined_rows(before, new)

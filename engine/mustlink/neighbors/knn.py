@@ -60,6 +60,7 @@ from mustlink.neighbors.search import (
     warn_of_copies,
     warn_of_recall,
 )
+from mustlink.preprocessing.mixed import prepared_points
 
 
 def knn_graph(
@@ -132,12 +133,14 @@ def knn_graph(
     With `connect`, components are joined by their shortest bridging edges and the number is kept
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
+    A data frame with words, dates or empty cells becomes points as estimators make them.
     Where the `observer` is a recorder with a deadline, the search aims at less than half the time
     left, and ends where it is by then.
     Raises InputError. Cost about O(n√n d), and 0.8 GB for 10⁶ x 32.
     """
     recorder = recorded(observer)
     recorder.estimator = recorder.estimator or "graph"
+    points, _ = prepared_points(points, recorder)
     shelf = StageCache(recorder, keeper)
     metric = resolved_metric(metric, points)
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)

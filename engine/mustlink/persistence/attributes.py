@@ -22,6 +22,7 @@ from mustlink.graph import Graph
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.preprocessing.fitted import Fitted
+from mustlink.preprocessing.mixed import KINDS, FittedTable
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior, Prior
 from mustlink.selection.calibration import Calibration
@@ -133,8 +134,14 @@ def _scores(name: str, value: Any, graph: Graph) -> None:
 
 
 def _preparation(name: str, value: Any, graph: Graph) -> None:
-    _either(Fitted)(name, value, graph)
+    _either(Fitted, FittedTable)(name, value, graph)
     if value is None:
+        return
+    if isinstance(value, FittedTable):
+        for one in value.columns:
+            refuse(one.kind not in KINDS or not one.scale > 0, name)
+            refuse(not np.isfinite([one.centre, one.scale, one.fill]).all(), name)
+        refuse(not value.n_features_out, name)
         return
     d, own = value.n_features_in, [at for at, _ in value.categories]
     refuse(d < 1 or not all(0 <= at < d for at in own) or len(set(own)) < len(own), name)

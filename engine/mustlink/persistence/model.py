@@ -39,6 +39,7 @@ from mustlink.neighbors.any_rows import as_rows
 from mustlink.neighbors.representatives import Representatives
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preprocessing.fitted import Fitted
+from mustlink.preprocessing.mixed import FittedTable, TableColumn
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior
 from mustlink.selection.calibration import Calibration
@@ -57,6 +58,8 @@ _WRITTEN: tuple[type, ...] = (
     Convergence,
     EigenResult,
     Fitted,
+    FittedTable,
+    TableColumn,
     ConstraintData,
     NewEdges,
     PairsKey,

@@ -165,6 +165,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         check_prior(type(self).__name__, self._minimises, prior, belief)
         recorder = recorded(observer)
         with self._running(recorder):
+            X = self._prepared(X, recorder)
             seed = self._seed()
             refuse_blind_scoring(y)
             labels, names = class_labels(y)

@@ -14,7 +14,6 @@ from mustlink_io.formats.labels import (
     load_classes,
 )
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
-from mustlink_io.formats.points import TextColumnsError
 from mustlink_io.formats.priors import load_beliefs, load_prior, load_weights
 from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.hdf5.file_names import HDF5, METIS, Place, parse
@@ -29,7 +28,6 @@ __all__ = [
     "NodeNames",
     "PairFile",
     "Place",
-    "TextColumnsError",
     "Want",
     "default_part",
     "load",

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats.tables import NodeNames, names_or_none, to_integers
+from mustlink_io.formats.tables import NodeNames, Table, names_or_none, to_integers
 from mustlink_io.formats.text import Words
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import examine
@@ -142,6 +142,19 @@ def columns(file: h5py.File) -> str:
     index = store.decoded(obs.attrs.get("_index", "_index"))
     found = [store.text(key) for key in obs if key not in (index, "__categories")]
     return (", ".join(found[:_LISTED]) + (" …" if len(found) > _LISTED else "")) or "none"
+
+
+def table(file: h5py.File) -> Table:
+    """The columns of obs in their order; raises InputError."""
+    obs = store.find(file, "/obs")
+    index = (_index_name(file) or "").split("/")[2:3]
+    if not isinstance(obs, h5py.Group):
+        raise InputError(f"{file.filename}:/obs: no such table")
+    order = [store.decoded(name) for name in np.asarray(obs.attrs.get("column-order", ()))]
+    order = order or [key for key in obs if key not in (*index, "__categories")]
+    if not order:
+        raise InputError(f"{file.filename}:/obs: has no columns; name another part of it")
+    return Table(tuple(order), tuple(column(file, f"/obs/{name}") for name in order))
 
 
 def is_column(file: h5py.File, name: str) -> bool:

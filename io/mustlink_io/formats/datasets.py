@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.preprocessing.fitted import Fitted
+from mustlink.preprocessing.mixed import FittedTable
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.formats import anndata, edges, matrices, networks, points, tables
 from mustlink_io.formats.points import Advance, Apart, PointsSpec, Reopen, silent
@@ -41,7 +42,8 @@ Want = Literal["points", "graph", "bipartite", "directed"]
 class FileContent:
     """A matrix, dense or sparse, and what a file has beside it.
 
-    `arcs`: the edges of a graph have the directions that they have in the file.
+    `arcs`: the edges of a graph have the directions that they have in the file; `fitted` is how a
+    table of words and empty cells was made the points.
     """
 
     value: Any
@@ -53,6 +55,7 @@ class FileContent:
     doubts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    fitted: FittedTable | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class InputData:
     image: NDArray[Any] | None = None
     doubts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    fitted: Fitted | None = None
+    fitted: Fitted | FittedTable | None = None
     kept: NDArray[np.int64] | None = None
     left_out: int = 0
     weights: NDArray[np.float64] | None = None
@@ -257,29 +260,39 @@ def of_table(path: Path, spec: PointsSpec) -> FileContent:
     table = tables.read_table(path)
     if edges.is_edge_table(table.header):
         return arcs(edges.of_table(table, where, directed=True))
+    return points_in(table, where, spec)
+
+
+def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
+    """The points of a table; raises InputError."""
     table, notes = points.without(table, spec.apart, where)
+    columns, drop = points.titles(table), spec.steps.drop
     try:
-        values, texts = points.points_of(table, where, spec.steps.one_hot, spec.steps.drop)
-    except points.TextColumnsError as error:
-        raise _hinted(error, table, where) from None
-    doubts = points.doubtful(table, where, spec.steps.drop)
-    columns = points.titles(table)
+        values, texts, fitted = points.points_of(table, where, spec)
+    except InputError as error:
+        raise InputError(f"{error}{_edges_hint(table)}") from None
+    doubts = points.doubtful(table, where, drop if fitted is None else (*drop, *fitted.left_out))
+    if fitted is not None:
+        columns, hint = tuple(one.name for one in fitted.columns), _edges_hint(table)
+        doubts += (f"{where}: is read as a table of points{hint}",) if hint else ()
+    notes = (*table.notes, *notes)
     if texts is None:
-        return FileContent(values, doubts=doubts, columns=columns, notes=notes)
+        return FileContent(values, doubts=doubts, columns=columns, notes=notes, fitted=fitted)
     names = names_or_none(texts, where)
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return FileContent(values, names, note, doubts=doubts, columns=columns, notes=notes)
+    about: Any = {"doubts": doubts, "columns": columns, "notes": notes, "fitted": fitted}
+    return FileContent(values, names, note, **about)
 
 
-def _hinted(error: InputError, table: tables.Table, where: str) -> InputError:
-    """The error of columns of text; with what to do where they may be the ends of edges."""
+def _edges_hint(table: tables.Table) -> str:
+    """What to do where columns of text may be the ends of edges; else nothing."""
     width = len(table.columns)
     if not table.header or width not in (2, 3) or not (table.is_text(0) and table.is_text(1)):
-        return error
+        return ""
     if (width == 3 and table.is_text(2)) or tables.split_names(table)[0] is not None:
-        return error
+        return ""
     columns = ",".join(("source", "target", "weight")[:width])
-    return InputError(f"{error}; if it is a list of edges, begin it with the header `{columns}`")
+    return f"; if it is a list of edges, begin it with the header `{columns}`"
 
 
 _NOTHING = Preparation()
@@ -386,6 +399,16 @@ def _decide(
         return InputData(
             *("points", rows, place, found.names), doubts=doubts, columns=found.columns
         )
+    if found.fitted is not None:
+        return InputData(
+            "points",
+            value,
+            place,
+            found.names,
+            notes=found.fitted.notes,
+            columns=found.columns,
+            fitted=found.fitted,
+        )
     if sparse:
         value = matrices.DenseRows(value)
     made, fitted, kept = points.load_points(value, spec, found.columns, str(place), advance, reopen)
@@ -408,6 +431,10 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
+        if place.suffix == anndata.ENDING and name.strip("/") == "obs" and want in (None, "points"):
+            found = points_in(anndata.table(file), str(named), spec)
+            data = _decide(found, want, named, advance, spec)
+            return replace(data, names=anndata.node_names(file), notes=(*found.notes, *data.notes))
         if matrices.is_sparse_group(store.find(file, name)):
             found = FileContent(matrices.read_sparse(file, name))
             if anndata.is_distances(name) and want in (None, "graph"):

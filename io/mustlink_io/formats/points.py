@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.preprocessing.cells import read_cells
 from mustlink.preprocessing.fitted import Fitted, prepared
+from mustlink.preprocessing.mixed import FittedTable, points_of_table
 from mustlink.preprocessing.request import Preparation, column_numbers
 from mustlink.preprocessing.survey import missing_error
 from mustlink_io.formats import tables
-from mustlink_io.formats.text import is_number
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import parse
 
@@ -55,6 +55,11 @@ class PointsSpec:
     apart: tuple[Apart, ...] = ()
     gaps: bool = False
     sparse: bool = False
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether a table with words or empty cells is prepared though no step says how."""
+        return not self.gaps and replace(self.steps, drop=()).is_nothing
 
     def stays(self, shape: Sequence[int]) -> bool:
         """Whether points of a shape are left on disk."""
@@ -273,71 +278,81 @@ def without(
         for at, option in gone.items()
     )
     header = tuple(table.header[at] for at in rest) if table.header else ()
-    return tables.Table(header, tuple(table.columns[at] for at in rest)), notes
+    return replace(table, header=header, columns=tuple(table.columns[at] for at in rest)), notes
 
 
 _NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also whatever ends in _id
-_MISSING = frozenset({"", "NA", "N/A", "n/a", "<NA>", "nan", "NaN", "null", "NULL", "None", "?"})
-_TRUTH = frozenset({"true", "false"})
-_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
-_MOSTLY = 0.8  # of the cells that are numbers in a column in which words are slips
 _CLASSES = (*tables.LABEL, "classes", "target", "y")
 
 
-class TextColumnsError(InputError):
-    """Columns of text among coordinates that no step prepares.
-
-    `columns` are all of them: name or number, and how many different words it has.
-    """
-
-    def __init__(self, where: str, columns: Sequence[tuple[str | int, int]]) -> None:
-        self.columns = tuple(columns)
-        shown = store.text(str(columns[0][0]))[:40]
-        more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
-        super().__init__(
-            f"{where}: column {shown!r} is text, where coordinates are numbers"
-            f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
-            "1 by --one-hot, or call it `node` and put it first if it names the points"
-        )
+def _text_error(where: str, columns: Sequence[str | int]) -> InputError:
+    """Of columns of text, by name or number, among coordinates that are prepared by hand."""
+    more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
+    return InputError(
+        f"{where}: column {columns[0]!r} is text, where coordinates are numbers"
+        f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
+        "1 by --one-hot, or call it `node` and put it first if it names the points"
+    )
 
 
 def points_of(
-    table: tables.Table,
-    where: str,
-    one_hot: Sequence[str | int] = (),
-    drop: Sequence[str | int] = (),
-) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
-    """Return the columns of numbers as points (n, d), and names of their rows if it has some.
+    table: tables.Table, where: str, spec: PointsSpec
+) -> tuple[NDArray[Any], NDArray[np.object_] | None, FittedTable | None]:
+    """Return the points (n, d) of a table, names of their rows, and how they were made, if so.
 
-    Text in the columns of `one_hot` (names or numbers) becomes 0, 1, … by the alphabet, and an
-    empty cell NaN, as is a word such as NA among numbers. Columns of true and false are 1 and 0.
-    Those of `drop` are 0, whatever is in them: they are still to be left out.
-    Raises TextColumnsError for any other text, InputError where most cells are numbers.
+    Where no step but `drop` prepares columns, and some have words or empty cells, all are prepared
+    (`mustlink.preprocessing.mixed`). Else text in the columns of `one_hot` (names or numbers)
+    becomes 0, 1, … by the alphabet, and an empty cell NaN, as is a word such as NA among numbers;
+    of yes and no 1 and 0, of dates days. Those of `drop` are 0, whatever is in them: they are still
+    to be left out. Raises InputError for any other text, and for slips among numbers.
     """
+    one_hot, drop = spec.steps.one_hot, spec.steps.drop
     names, rest = tables.split_names(table)
     codes, dropped = _numbered(table, one_hot), _numbered(table, drop)
     for option, wanted in (("one_hot", one_hot), ("drop", drop)):
         column_numbers(wanted, titles(table), len(rest), option)
+    if spec.by_itself:
+        called = [*map(store.text, titles(table))] or [str(place) for place in range(len(rest))]
+        kept = [place for place in range(len(rest)) if place not in dropped]
+        found = points_of_table([(called[at], table.text(rest[at])) for at in kept], where)
+        if found is not None:
+            return found[0], names, found[1]
     columns, words = [], []
     for place, at in enumerate(rest):
-        cells = table.text(at)
-        numbers = numbers_of(cells, as_codes=place in codes)
+        title = store.text(str(table.header[at] if table.header else place))[:40]
         if place in dropped:
-            numbers = np.zeros(table.n_rows)
+            columns.append(np.zeros(table.n_rows))
+            continue
+        numbers = numbers_of(table.text(at), title, where, as_codes=place in codes)
         if numbers is None:
-            title = table.header[at] if table.header else place
-            _refuse_slip(table, at, title, where)
-            words.append((title, len(set(cells.tolist()) - _MISSING)))
+            words.append(title)
         else:
             columns.append(numbers)
     if words:
-        raise TextColumnsError(where, words)
-    return np.column_stack(columns), names
+        raise _text_error(where, words)
+    return np.column_stack(columns), names, None
 
 
 def titles(table: tables.Table) -> tuple[str, ...]:
     """What the header calls the coordinates; nothing without a header."""
     return tuple(table.header[at] for at in tables.split_names(table)[1]) if table.header else ()
+
+
+def numbers_of(
+    cells: NDArray[Any], title: str, where: str, *, as_codes: bool = False, slips: bool = False
+) -> NDArray[np.float64] | None:
+    """A column as numbers, text as its words are numbered, else None for text."""
+    if cells.dtype.kind != "O":
+        return np.asarray(cells, dtype=np.float64)
+    read = read_cells(cells, title, where, as_words=as_codes, slips=slips)
+    if not read.is_words:
+        return read.values
+    if not as_codes:
+        return None
+    found = np.full(cells.size, np.nan)
+    words = read.values[~read.empty].astype(str)
+    found[~read.empty] = np.unique(words, return_inverse=True)[1]
+    return found
 
 
 def _numbered(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
@@ -346,44 +361,6 @@ def _numbered(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
     texts = [str(word) for word in wanted]
     numbers = {int(text) for text in texts if text.isdecimal() and text not in names}
     return numbers | {names.index(text) for text in texts if text in names}
-
-
-def numbers_of(cells: NDArray[Any], as_codes: bool = False) -> NDArray[np.float64] | None:
-    """A column as numbers, text as its words are numbered, else None for text."""
-    if cells.dtype.kind != "O":
-        return np.asarray(cells, dtype=np.float64)
-    missing = np.array([word in _MISSING for word in cells])
-    found = np.full(cells.size, np.nan)
-    if as_codes:
-        found[~missing] = np.unique(cells[~missing].astype(str), return_inverse=True)[1]
-        return found
-    words = {word.lower() for word in cells[~missing]}
-    if words and words <= _TRUTH:
-        found[~missing] = [word.lower() == "true" for word in cells[~missing]]
-        return found
-    try:
-        found[~missing] = [float(word) for word in cells[~missing]]
-    except ValueError:
-        return None
-    return found
-
-
-def _refuse_slip(table: tables.Table, at: int, title: str | int, where: str) -> None:
-    filled = [(row, str(word)) for row, word in enumerate(table.text(at)) if word not in _MISSING]
-    wrong = [(row, word) for row, word in filled if not is_number(word)]
-    commas = sum(bool(_COMMA.fullmatch(word)) for _, word in wrong)
-    numbers = len(filled) - len(wrong)
-    if numbers + commas < _MOSTLY * len(filled):
-        return
-    row, word = wrong[0]
-    more = f" (so are {len(wrong) - 1} more)" if wrong[1:] else ""
-    cure = "write numbers with a point and no other mark" if commas else "correct or empty it"
-    after = " below the header" if table.header else ""
-    raise InputError(
-        f"{where}: {store.text(word)[:40]!r} in row {row}, counted from 0{after}, column "
-        f"{store.text(str(title))[:40]!r} is no number{more}, while {numbers:,} other cells are; "
-        f"{cure}, or name the column in --drop or --one-hot"
-    )
 
 
 def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.preprocessing.cells import MISSING, numbers_with_comma
 from mustlink_io.formats.text import CellError, Column, Kind, TextFile, Words, is_number, open_text
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import examine
@@ -28,11 +29,12 @@ LABEL = ("label", "labels", "class", "cluster")
 class Table:
     """Columns by position: numbers, text (object arrays of str), or Words.
 
-    `header` is empty where the file has none.
+    `header` is empty where the file has none; `notes` are how it was read.
     """
 
     header: tuple[str, ...]
     columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -62,13 +64,58 @@ def read_table(path: Path) -> Table:
         return _read_parquet(path)
     text = open_text(path)
     names = tuple(text.cells)
-    if all(map(is_number, names)):
-        return Table((), _columns(text, len(names)))
-    columns = _columns(text.below(), len(names))
+    if all(map(is_number, names)) or (
+        text.mark == ";" and numbers_with_comma(list(names), surely=True) is not None
+    ):
+        return _with_decimals(Table((), _columns(text, len(names))), text)
+    below = text.below()
+    columns = _columns(below, len(names))
     table = Table(names, columns)
     if len(names) == 1 and names[0].lower() not in LABEL and table.is_text(0):
         return Table((), _columns(text, 1))
-    return table
+    return _with_decimals(table, below)
+
+
+def _with_decimals(table: Table, text: TextFile) -> Table:
+    """The table with decimal commas as numbers, where `;` separates cells and some have such.
+
+    Then 1.234 in a column that only has such is a thousand, too.
+    """
+    if text.mark != ";":
+        return table
+    columns: list[Column] = list(table.columns)
+    found = _with_comma({at: table.text(at) for at in range(len(columns)) if table.is_text(at)})
+    if not found:
+        return table
+    points = [
+        at
+        for at, column in enumerate(columns)
+        if not isinstance(column, Words)
+        and column.dtype.kind == "f"
+        and (np.mod(column, 1) > 0).any()
+    ]
+    if points:
+        written = text.read([str] * len(columns))
+        found |= _with_comma({at: written[at] for at in points}, surely=True)
+    for at, numbers in found.items():
+        columns[at] = numbers
+    note = f"{text.path}: ; separates cells, and , is the decimal sign"
+    return Table(table.header, tuple(columns), (note,))
+
+
+def _with_comma(
+    columns: Mapping[int, NDArray[Any]], *, surely: bool = False
+) -> dict[int, NDArray[np.float64]]:
+    """Those of some columns of text that are numbers with decimal commas; NaN for empty cells."""
+    found = {}
+    for at, cells in columns.items():
+        known = [cell for cell in dict.fromkeys(cells.tolist()) if cell not in MISSING]
+        if surely or any("," in cell for cell in known):
+            numbers = numbers_with_comma(known, surely=True)
+            if numbers is not None:
+                places = dict(zip(known, numbers, strict=True))
+                found[at] = np.array([places.get(cell, np.nan) for cell in cells.tolist()])
+    return found
 
 
 def _columns(text: TextFile, width: int) -> tuple[NDArray[Any], ...]:

@@ -227,7 +227,13 @@ def open_text(path: Path) -> TextFile:
     if found is None:
         raise InputError(f"{path}: empty, no values in it")
     mark = next((mark for mark in (",", ";", "\t") if mark in found[1]), None)
-    return TextFile(path, *found, mark)
+    text = TextFile(path, *found, mark)
+    if mark == "," and ";" in found[1]:  # of decimal numbers, as in 1,5;2,5?
+        other = TextFile(path, *found, ";")
+        second = _first_line(path, found[0] + 1) or found
+        if len(other.cells) > 1 and len(TextFile(path, *second, ";").cells) == len(other.cells):
+            return other
+    return text
 
 
 def _first_line(path: Path, start: int = 0) -> tuple[int, str] | None:

@@ -240,8 +240,9 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
         (
             _text(
                 "/@preparation",
-                "what fills cells, categories, centre and scale "
-                "(`mustlink.preprocessing.Fitted`): JSON object",
+                "what fills cells, categories, centre and scale (`mustlink.preprocessing.Fitted`), "
+                "or of every column of a `table` its kind, words and gaps (`FittedTable`): JSON "
+                "object",
             ),
         ),
     ),

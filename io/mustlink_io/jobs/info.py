@@ -32,9 +32,9 @@ def _table(place: formats.Place) -> tables.Table | None:
 def _column(table: tables.Table, at: int, title: str) -> tuple[dict[str, Any], Any]:
     """Facts about a column, and its numbers or those of its words."""
     cells = table.text(at)
-    numbers = points.numbers_of(cells)
+    numbers = points.numbers_of(cells, title, "table", slips=True)
     kind = "number" if numbers is not None else "text"
-    values = points.numbers_of(cells, as_codes=True) if numbers is None else numbers
+    values = points.numbers_of(cells, title, "table", as_codes=True) if numbers is None else numbers
     assert values is not None
     known = values[~np.isnan(values)]
     info: dict[str, Any] = {"name": title, "type": kind, "missing": int(values.size - known.size)}

@@ -18,6 +18,7 @@ GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights", "repr
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
 _LIMITS = frozenset({"n_clusters", "n_jobs", "memory", "time_limit", "classifier", "answers"})
+_LIMITS |= {"preprocessing"}
 
 
 def keeps_sparse(params: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from mustlink.context.rates import measured_speed
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
+from mustlink.preprocessing.mixed import FittedTable
 from mustlink.preprocessing.request import Preparation
 from mustlink.preprocessing.survey import MissingValuesError
 from mustlink_io import formats
@@ -24,7 +25,6 @@ from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.side_information import labels_of, load_constraints, load_graph
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
-_MOST_WORDS = 100  # of a column of text that is a category rather than a text
 
 
 def suggest_for(
@@ -78,12 +78,14 @@ def suggest_for(
         memory=memory,
         feature_names=columns,
         observer=recorder,
+        prepared=isinstance(loaded.fitted, FittedTable),
     )
     steps = _in_the_file(found.preparation, before, loaded)
     for doubt in loaded.doubts:
         if not any(f": its column {name!r} is taken" in doubt for name in steps.drop):
             recorder.warn(doubt)
-    reasons = (*found.reasons, *_reasons(before))
+    filled = ("cells without a value are filled with means: --impute",) if before.impute else ()
+    reasons = (*found.reasons, *filled)
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
     files: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "views": views}
     job = job_of(found, data, constraints, **files, read_as=read_as)
@@ -125,13 +127,7 @@ def _load(
         except MissingValuesError:
             if steps.impute is not None:
                 raise
-            steps = replace(steps, impute="mean")
-        except formats.TextColumnsError as error:
-            if steps.one_hot or steps.drop:
-                raise
-            few = tuple(name for name, words in error.columns if words <= _MOST_WORDS)
-            many = tuple(name for name, words in error.columns if words > _MOST_WORDS)
-            steps = replace(steps, one_hot=few, drop=many)
+            steps = Preparation(impute="mean")
 
 
 def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputData) -> Preparation:
@@ -146,25 +142,7 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputD
         plain = loaded.columns.count(name) == 1 and name == name.strip() and "," not in name
         return name if plain and name else place
 
-    drop = (*before.drop, *(called(at) for at in steps.drop))
-    return replace(steps, one_hot=before.one_hot, impute=before.impute, drop=drop)
-
-
-def _reasons(before: Preparation) -> list[str]:
-    """Why columns were changed that could not be looked at as they are."""
-    found = []
-    if before.impute is not None:
-        found.append("cells without a value are filled with means: --impute")
-    if before.drop:
-        words = ", ".join(map(str, before.drop))
-        found.append(
-            f"text of more than {_MOST_WORDS} different words is no category and left out: {words} "
-            "(if it names the points call it `node` and put it first)"
-        )
-    if before.one_hot:
-        words = ", ".join(map(str, before.one_hot))
-        found.append(f"text becomes columns of 0 and 1, one a word: {words}")
-    return found
+    return replace(steps, impute=before.impute, drop=tuple(called(at) for at in steps.drop))
 
 
 def _plan(found: Suggestion, job: Job, size: int) -> dict[str, Any]:
