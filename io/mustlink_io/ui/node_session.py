@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -110,18 +110,36 @@ def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
 
 
 _MORE = 1.1  # times the known labels and pairs from which confidence is calibrated anew
+_STATES = 1 << 28  # bytes of states of the estimator, about, so that undo and redo take no refit
 Ints = NDArray[np.int64]
+Version = tuple[list[Answer], list[int]]  # answers, and nodes that are asked about
 Ask = Callable[..., NDArray[Any]]
+
+
+def _of_fits(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    return tuple(one for one in answers if one.asks_a_fit)
+
+
+def _pairs_of(known: NDArray[np.bool_]) -> int:
+    """Pairs of rows with labels."""
+    count = int(known.sum())
+    return count * (count - 1) // 2
+
+
+def _is_made(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
 
 
 class NodeSession:
     """A clusterer or propagator that is refitted to the answers of a person.
 
     Its labels and pairs stay, but where the person says something else of a node.
-    The estimator is refitted itself, in place. With a `journal` every
-    answer is on disk before the refit, and those that are there already are taken up.
-    `beside` is what the file of the estimator says that it does not know. Cost of an answer: a
-    refit.
+    The estimator is refitted itself, in place: its state follows from that at the beginning and the
+    `answers` alone, so that answers that are undone, taken back or read again lead to the very same
+    labels. With a `journal` every answer is on disk before the refit, and those that are there
+    already are taken up. `beside` is what the file of the estimator says that it does not know.
+    `waiting` are the nodes that are asked about, first the one that is shown; `listeners` are
+    called after every change. Cost of an answer: a refit.
     """
 
     def __init__(
@@ -146,13 +164,18 @@ class NodeSession:
         read = [] if journal is None else journal.read()
         self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
         self.history: list[HistoryRow] = []
-        self._calibrated: tuple[int, Any] | None = None  # how much was known, and by it
-        if journal is not None and any(one.asks_a_fit for one in self.answers):
-            self._refit(f"{len(self.answers)} answers from {journal.path.name}")
-        else:
-            self._record("as fitted", 0.0)
-        if any(one.kind == "name" for one in self.answers):
-            self._name_again()
+        self.waiting: list[int] = []
+        self.listeners: list[Callable[[], None]] = []
+        self._past: list[Version] = []
+        self._future: list[Version] = []
+        self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
+        self._states: dict[tuple[Answer, ...], dict[str, Any]] = {(): dict(vars(estimator))}
+        self._record("as fitted", 0.0, self.labels)
+        if journal is not None and self.answers:
+            labels, began = self.labels, perf_counter()
+            self._fit()
+            words = f"{len(self.answers)} answers from {journal.path.name}"
+            self._record(words, perf_counter() - began, labels)
 
     @property
     def n(self) -> int:
@@ -221,10 +244,11 @@ class NodeSession:
         known = int(is_known(self.known_labels).sum())
         if not self._spreads:
             known += len(self.estimator.constraints_.pairs)
-        if self._calibrated is not None and known <= _MORE * self._calibrated[0]:
-            self.estimator.calibrate(known=self._calibrated[1])
+        fitting = [by for count, by in self._calibrated if count <= known <= _MORE * count]
+        if fitting:
+            self.estimator.calibrate(known=fitting[-1])
         else:
-            self._calibrated = known, self.estimator.calibration_
+            self._calibrated.append((known, self.estimator.calibration_))
         # of propagators `confidence_` are margins
         found = self.estimator.membership_.max(axis=1) if self._spreads else None
         return np.asarray(self.estimator.confidence_ if found is None else found)
@@ -241,8 +265,11 @@ class NodeSession:
     @property
     def known_labels(self) -> NDArray[Any]:
         """Labels of the rows (n,) that are known, before and by answers; -1 or "" elsewhere."""
+        return self._known_by(self.answers)
+
+    def _known_by(self, answers: Sequence[Answer]) -> NDArray[Any]:
         found = np.array(self._known_labels())
-        for one in self.answers:
+        for one in answers:
             if one.kind == "label":
                 if found.dtype.kind == "U":
                     found = found.astype(object)
@@ -286,60 +313,106 @@ class NodeSession:
 
     def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
-        with self._with([*self.answers, Answer("unknown", self._checked(nodes), 0)]):
-            pass
+        self._change([*self.answers, Answer("unknown", self._checked(nodes), 0)])
 
     def name(self, nodes: Any, name: str) -> None:
         """Call the cluster that most of the nodes (m,) have by a name, "" by none; InputError."""
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
-        with self._with([*self.answers, answer]):
-            name_clusters(self.estimator, [answer])
-        self._record(answer.words(), 0.0)
+        self._change([*self.answers, answer], answer.words())
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; where that fails, none counts."""
         words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
-        with self._with([*self.answers, *answers]):
-            self._refit(words)
+        self._change([*self.answers, *answers], words)
+
+    def take_back(self, at: int) -> None:
+        """Let answer number `at` not count, all others as before; raises InputError."""
+        words = f"taken back: {self._answer(at).words()}"
+        self._change([*self.answers[:at], *self.answers[at + 1 :]], words)
+
+    def correct(self, at: int, choice: int | str) -> None:
+        """Let answer number `at`, a label, say another class of `choices`; raises InputError."""
+        was = self._answer(at)
+        if was.kind != "label":
+            raise InputError(f"answer {at}: {was.words()}; take it back, only labels are corrected")
+        made = Answer("label", was.nodes, choice)
+        answers = [*self.answers[:at], made, *self.answers[at + 1 :]]
+        self._change(answers, f"corrected: {made.words()}")
 
     def undo(self) -> bool:
-        """Take the last answer back; False where there is none. Where the refit fails it stays."""
-        if not self.answers:
+        """Back to what was so before the last change; False where there is none.
+
+        Answers, labels and the question are what they were. Where a refit fails nothing changes.
+        """
+        if not self._past and not self.answers:
             return False
-        last = self.answers[-1]
-        with self._with(self.answers[:-1]):
-            if last.asks_a_fit:
-                self._refit(f"undone: {last.words()}")
-        if last.kind == "name":
-            self._name_again()
-            self._record(f"undone: {last.words()}", 0.0)
+        past = self._past or [(self.answers[:-1], [])]  # those of a journal have no past
+        self._future.append(self._go(past[-1], "undone"))
+        self._past = past[:-1]
         return True
 
-    @contextmanager
-    def _with(self, answers: list[Answer]) -> Iterator[None]:
-        """Let these be the answers, on disk before the block, so that a kill does not lose them.
+    def redo(self) -> bool:
+        """Do again what was undone last; False where there is nothing."""
+        if not self._future:
+            return False
+        self._past.append(self._go(self._future[-1], "done again"))
+        self._future.pop()
+        return True
 
-        Where the block fails they are what they were.
+    def _go(self, version: Version, what: str) -> Version:
+        """To another version of answers and waiting questions; returns the one before."""
+        before, (answers, waiting) = (self.answers, self.waiting), version
+        gone = [one for one in before[0] if one not in answers]
+        others = gone or [one for one in answers if one not in before[0]]
+        self._become(answers, waiting, f"{what}: {others[-1].words()}" if others else "")
+        return before
+
+    def _change(self, answers: list[Answer], words: str = "") -> None:
+        """Let these be the answers, which can be undone; a question that they answer is done."""
+        new = {int(node) for one in answers if one not in self.answers for node in one.nodes}
+        before = self.answers, self.waiting
+        self._become(answers, [one for one in self.waiting if one not in new], words)
+        self._past.append(before)
+        self._future.clear()
+
+    def _become(self, answers: list[Answer], waiting: list[int], words: str) -> None:
+        """Let these be the answers, on disk before the fit, so that a kill does not lose them.
+
+        Where something fails all is what it was.
         """
-        before = self.answers
+        before, labels, state = self.answers, self.labels, dict(vars(self.estimator))
+        began = perf_counter()
         self._write(answers)
         self.answers = answers
         try:
-            yield
+            self._fit()
         except BaseException:
-            self.answers = before
+            self.answers, self.estimator.__dict__ = before, state
             self._write(before)
             raise
+        self.waiting = waiting
+        if words:
+            of_fits = _of_fits(before) != _of_fits(answers)
+            self._record(words, perf_counter() - began if of_fits else 0.0, labels)
+        for tell in self.listeners:
+            tell()
+
+    def _answer(self, at: int) -> Answer:
+        if not 0 <= at < len(self.answers):
+            raise InputError(f"answer {at}: there are {len(self.answers)}, numbered from 0")
+        return self.answers[at]
 
     def _write(self, answers: Sequence[Answer]) -> None:
         if self.journal is not None:
             self.journal.write(answers)
 
     def _name_again(self) -> None:
-        """Names as they were at first, and those of later answers that were not undone."""
-        there = {one: name for one, name in self._first_names.items() if one in self.groups}
+        """Names as they were at first, and those of the answers."""
+        if not self.takes_names:
+            return
+        there = {one: name for one, name in self._first_names.items() if one in self.labels}
         gone = dict.fromkeys(self.estimator.cluster_names_, "")
         self.estimator.name_clusters({**gone, **there})
         name_clusters(self.estimator, self.answers)
@@ -361,6 +434,8 @@ class NodeSession:
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
         self._clusters = self.estimator.get_params().get("n_clusters")
         self._first_names = dict(getattr(self.estimator, "cluster_names_", {}))
+        self._states = {(): dict(vars(self.estimator))}
+        self._past, self._future = [], []
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         self._write(self.answers)
 
@@ -376,22 +451,63 @@ class NodeSession:
         labels = self._base.labels
         return np.full(self.n, -1, dtype=np.int64) if labels is None else labels
 
-    def _refit(self, words: str) -> None:
-        began, y = perf_counter(), self.known_labels
+    def _fit(self) -> None:
+        """Put the estimator into the state of `answers`.
+
+        It is reached by a refit from that of the last stop before, see `_stops`, whatever was
+        fitted in the meantime.
+        """
+        fits, states = _of_fits(self.answers), self._states
+        if fits not in states:
+            stops = self._stops(fits)
+            at = max(stop for stop in stops if fits[:stop] in states)
+            for to in [*(one for one in stops if one > at), len(fits)]:
+                if fits[:to] not in states:
+                    self.estimator.__dict__ = dict(states[fits[:at]])
+                    self._refit(fits[:to])
+                    states[fits[:to]] = dict(vars(self.estimator))
+                at = to
+            of_one = sum(one.nbytes for one in vars(self.estimator).values() if _is_made(one))
+            least = {fits[:stop] for stop in stops} | {fits}
+            for one in [*states][: -max(2, _STATES // max(of_one, 1))]:
+                if one not in least:
+                    del states[one]
+        self.estimator.__dict__ = dict(states[fits])
+        self._name_again()
+
+    def _stops(self, fits: tuple[Answer, ...]) -> list[int]:
+        """How many of the answers were counted when a refit made the choices of its method anew.
+
+        From 0 on. That takes long: the states in between are reached with the choices of the stop
+        before. As `InformedClusterer.refit` says, where there are twice as many constraints.
+        """
+        known = is_known(self._known_labels())
+        others = 0 if self._spreads else self._base.n_constraints - _pairs_of(known)
+        stops, last = [0], _pairs_of(known) + others
+        for at, one in enumerate(fits, 1):
+            known[one.nodes] |= one.kind == "label"
+            others += one.kind == "pair"
+            if (now := _pairs_of(known) + others) + 1 > 2 * (last + 1):
+                stops.append(at)
+                last = now
+        return stops
+
+    def _refit(self, answers: Sequence[Answer]) -> None:
+        y = self._known_by(answers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulResultWarning)  # they are in the history
             if self._spreads:
                 self.estimator.refit(y)
-            else:
-                known = constraints_of(self._base, y, self.answers)
-                if isinstance(self._clusters, int):
-                    is_new = known.classes.size > self._base.classes.size
-                    most = max(self._clusters, known.classes.size) if is_new else self._clusters
-                    self.estimator.set_params(n_clusters=most)
-                self.estimator.refit(constraints=known)
-        self._record(words, perf_counter() - began)
+                return
+            known = constraints_of(self._base, y, answers)
+            if isinstance(self._clusters, int):
+                is_new = known.classes.size > self._base.classes.size
+                most = max(self._clusters, known.classes.size) if is_new else self._clusters
+                self.estimator.set_params(n_clusters=most)
+            self.estimator.refit(constraints=known)
 
-    def _record(self, words: str, seconds: float) -> None:
+    def _record(self, words: str, seconds: float, before: NDArray[Any]) -> None:
+        """A row of the history, with how many labels are others than `before` (n,)."""
         report = self.estimator.report_
         kept = (report.satisfaction or {}).get("balanced")
         found, counts = np.unique(self.labels, return_counts=True)
@@ -403,5 +519,5 @@ class NodeSession:
         sizes = tuple(counts[some].tolist())
         doubts = tuple(report.warnings)
         counted = sum(one.asks_a_fit for one in self.answers)
-        moved = float(report.extra.get("changed", 0.0)) if seconds else 0.0
+        moved = float(np.mean(self.labels != before))
         self.history.append(HistoryRow(words, counted, kept, moved, sizes, seconds, doubts))
