@@ -24,7 +24,10 @@ HEX = (
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#7f3b08",
     "#003c63", "#00543e", "#7a4564", "#8a5f00",
 )  # fmt: skip
-PALETTE = tuple(tuple(int(one[at : at + 2], 16) for at in (1, 3, 5)) for one in HEX)
+# Of strokes: `mustlink cut` numbers classes by the order of their colours.
+PALETTE = tuple(
+    tuple(int(one[at : at + 2], 16) for at in (1, 3, 5)) for one in (*sorted(HEX[:7]), *HEX[7:])
+)
 
 
 def of_groups(groups: Sequence[Any]) -> list[str]:
