@@ -1,5 +1,7 @@
 """Slips that are easily made with tables: told at once, in one line, or taken as they are meant."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -147,3 +149,11 @@ def test_fewer_clusters_than_classes_are_named_and_no_classifier_is_advised(
         assert "classifier" not in told
     code, out, err = mustlink(f"cluster plain.csv -k auto --labels {tmp_path}/ten.txt -o out.h5")
     assert "is below" not in out + err
+
+
+def test_columns_that_are_left_out_are_so_in_the_command_that_is_suggested(mustlink, data):
+    code, out, _ = mustlink("suggest wide.csv --drop id,code -k 3 --json")
+    found = json.loads(out)
+    assert code == 0
+    assert "--drop=id,code" in found["command"]
+    assert found["seen"]["d"] == 2

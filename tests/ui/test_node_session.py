@@ -341,7 +341,7 @@ def test_after_a_kill_all_answers_are_there(csp, tmp_path):
     taken = NodeSession(again, journal(tmp_path))
     assert [one.words() for one in taken.answers] == [
         "2 nodes: class 2",
-        "nodes 40 and 41 together",
+        "node 40 and node 41 together",
         "node 77: don't know",
     ]
     np.testing.assert_array_equal(again.constraints_.labels, csp.constraints_.labels)

@@ -38,21 +38,22 @@ def suggest_for(
     sample_weight: str | None = None,
     views: tuple[str, ...] = (),
     read_as: formats.Want | None = None,
+    drop: tuple[str | int, ...] = (),
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
 
     `read_as` is as for `Job`. `sample_weight` is a file that says how often every row counts: it is
     checked, its column is no coordinate, and the command has it; in the look at the data every row
     counts once. `views` are files of other graphs of the nodes: a graph is looked at together with
-    them, points alone. Points of more than half a gigabyte in HDF5 are checked block by block and
-    a sample is kept. Raises InputError.
+    them, points alone. Columns `drop` are left out. Points of more than half a gigabyte in HDF5 are
+    checked block by block and a sample is kept. Raises InputError.
     """
     from mustlink import suggest
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
         apart = columns_apart(data, labels, sample_weight)
-        loaded, before = _load(data, read_as, advance, apart)
+        loaded, before = _load(data, read_as, advance, apart, drop)
         for note in loaded.notes:
             recorder.note(note)
         n_nodes = int(loaded.value.shape[0])
@@ -83,7 +84,7 @@ def suggest_for(
     for doubt in loaded.doubts:
         if not any(f": its column {name!r} is taken" in doubt for name in steps.drop):
             recorder.warn(doubt)
-    reasons = (*found.reasons, *_reasons(before))
+    reasons = (*found.reasons, *_reasons(before, drop))
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
     files: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "views": views}
     job = job_of(found, data, constraints, **files, read_as=read_as)
@@ -115,10 +116,14 @@ def _with_views(
 
 
 def _load(
-    data: str, want: formats.Want | None, advance: Advance, apart: tuple[Apart, ...]
+    data: str,
+    want: formats.Want | None,
+    advance: Advance,
+    apart: tuple[Apart, ...],
+    drop: tuple[str | int, ...],
 ) -> tuple[formats.InputData, Preparation]:
     """The data, and what must be done to all of its columns before they can be looked at."""
-    steps = Preparation()
+    steps = Preparation(drop=drop)
     while True:
         try:
             return formats.load(data, want, advance, LAZY_ABOVE, steps, apart), steps
@@ -127,11 +132,11 @@ def _load(
                 raise
             steps = replace(steps, impute="mean")
         except formats.TextColumnsError as error:
-            if steps.one_hot or steps.drop:
+            if steps.one_hot or steps.drop != drop:
                 raise
             few = tuple(name for name, words in error.columns if words <= _MOST_WORDS)
             many = tuple(name for name, words in error.columns if words > _MOST_WORDS)
-            steps = replace(steps, one_hot=few, drop=many)
+            steps = replace(steps, one_hot=few, drop=(*drop, *many))
 
 
 def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputData) -> Preparation:
@@ -150,13 +155,13 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputD
     return replace(steps, one_hot=before.one_hot, impute=before.impute, drop=drop)
 
 
-def _reasons(before: Preparation) -> list[str]:
-    """Why columns were changed that could not be looked at as they are."""
+def _reasons(before: Preparation, dropped: tuple[str | int, ...]) -> list[str]:
+    """Why columns were changed that could not be looked at as they are; `dropped` were named."""
     found = []
     if before.impute is not None:
         found.append("cells without a value are filled with means: --impute")
-    if before.drop:
-        words = ", ".join(map(str, before.drop))
+    if before.drop != dropped:
+        words = ", ".join(map(str, before.drop[len(dropped) :]))
         found.append(
             f"text of more than {_MOST_WORDS} different words is no category and left out: {words} "
             "(if it names the points call it `node` and put it first)"

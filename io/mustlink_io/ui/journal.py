@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,16 +38,20 @@ class Answer:
         """Whether clusters may be others by it."""
         return self.kind in ("label", "pair")
 
-    def words(self) -> str:
-        """The answer in a few words."""
-        count = self.nodes.size
+    def words(
+        self,
+        called: Callable[[int], str] = "node {:,}".format,
+        classes: Mapping[Any, str] = MappingProxyType({}),
+    ) -> str:
+        """The answer in a few words: rows as they are `called`, classes by their names, if any."""
+        count, value = self.nodes.size, classes.get(self.value, self.value)
         if self.kind == "name":
             return f"cluster named {self.value}" if self.value else "name taken away"
         if self.kind == "pair":
             together = "together" if self.value == 1 else "apart"
-            return f"nodes {self.nodes[0]:,} and {self.nodes[1]:,} {together}"
-        which = f"node {self.nodes[0]:,}" if count == 1 else f"{count:,} nodes"
-        return f"{which}: don't know" if self.kind == "unknown" else f"{which}: class {self.value}"
+            return f"{' and '.join(called(one) for one in self.nodes.tolist())} {together}"
+        which = called(int(self.nodes[0])) if count == 1 else f"{count:,} nodes"
+        return f"{which}: don't know" if self.kind == "unknown" else f"{which}: class {value}"
 
 
 @dataclass(frozen=True)

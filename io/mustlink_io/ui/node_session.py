@@ -18,6 +18,7 @@ import mustlink
 from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.journal import Answer, HistoryRow, Journal
@@ -197,9 +198,14 @@ class NodeSession:
     def names(self) -> dict[Any, str]:
         """What to call every cluster or class."""
         stored = {} if self.beside is None else self.beside.clusters
-        named = {**stored, **getattr(self.estimator, "cluster_names_", {})}
-        classes = {one: f" (class {code})" for one, code in self._class_of.items() if one != code}
-        return {one: named.get(one) or f"{one}{classes.get(one, '')}" for one in self.groups}
+        own, called = getattr(self.estimator, "cluster_names_", {}), self._class_names
+        found = {}
+        for one in self.groups:
+            code = self._class_of.get(one, one)
+            words = called.get(code) if code in self._class_of.values() or self._spreads else None
+            plain = f"{one}" if code == one else f"{one} (class {code})"
+            found[one] = own.get(one) or words or stored.get(one) or plain
+        return found
 
     @property
     def choices(self) -> dict[Any, str]:
@@ -215,6 +221,15 @@ class NodeSession:
                 name = f"class {one}" if str(one) in numbers else str(one)
                 found[one] = called.get(one, name)
         return found
+
+    def called(self, node: int) -> str:
+        """The name of a row; its number where rows have no names."""
+        names = None if self.beside is None else self.beside.names
+        return f"node {node:,}" if names is None else store.text(names[node : node + 1][0])
+
+    def words(self, answer: Answer) -> str:
+        """An answer in a few words, with the names of rows and classes."""
+        return answer.words(self.called, self._class_names)
 
     @property
     def _class_names(self) -> Mapping[Any, str]:
@@ -320,26 +335,28 @@ class NodeSession:
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
-        self._change([*self.answers, answer], answer.words())
+        self._change([*self.answers, answer], self.words(answer))
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; where that fails, none counts."""
-        words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
+        words = self.words(answers[0]) if len(answers) == 1 else f"{len(answers)} answers"
         self._change([*self.answers, *answers], words)
 
     def take_back(self, at: int) -> None:
         """Let answer number `at` not count, all others as before; raises InputError."""
-        words = f"taken back: {self._answer(at).words()}"
+        words = f"taken back: {self.words(self._answer(at))}"
         self._change([*self.answers[:at], *self.answers[at + 1 :]], words)
 
     def correct(self, at: int, choice: int | str) -> None:
         """Let answer number `at`, a label, say another class of `choices`; raises InputError."""
         was = self._answer(at)
         if was.kind != "label":
-            raise InputError(f"answer {at}: {was.words()}; take it back, only labels are corrected")
+            raise InputError(
+                f"answer {at}: {self.words(was)}; take it back, only labels are corrected"
+            )
         made = Answer("label", was.nodes, choice)
         answers = [*self.answers[:at], made, *self.answers[at + 1 :]]
-        self._change(answers, f"corrected: {made.words()}")
+        self._change(answers, f"corrected: {self.words(made)}")
 
     def undo(self) -> bool:
         """Back to what was so before the last change; False where there is none.
@@ -366,7 +383,7 @@ class NodeSession:
         before, (answers, waiting) = (self.answers, self.waiting), version
         gone = [one for one in before[0] if one not in answers]
         others = gone or [one for one in answers if one not in before[0]]
-        self._become(answers, waiting, f"{what}: {others[-1].words()}" if others else "")
+        self._become(answers, waiting, f"{what}: {self.words(others[-1])}" if others else "")
         return before
 
     def _change(self, answers: list[Answer], words: str = "") -> None:

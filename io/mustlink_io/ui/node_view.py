@@ -180,7 +180,8 @@ class QuestionsView:
         now = escape(self.session.names.get(self.session.labels[node], "in none"))
         shown = self.show(node) if self.show is not None else ""
         self.text.object = (
-            f"<b>node {node:,}</b>, {len(self.waiting)} to go: is now {now}. What is it?{shown}"
+            f"<b>{escape(self.session.called(node))}</b>, {len(self.waiting)} to go: is now "
+            f"{now}. What is it?{shown}"
         )
         choices = list(self.session.choices.items())[:_KEYS]
         unknown = pn.widgets.Button(name="don't know", css_classes=["unknown"], margin=2)
@@ -212,7 +213,7 @@ class QuestionsView:
             return ""
         if answer is None:
             self.session.unknown([node])
-            words = f"node {node:,} is not asked again"
+            words = f"{self.session.called(node)} is not asked again"
         else:
             answer()
             words = self._refresh()
@@ -315,10 +316,11 @@ class NodeView:
             called = self.session.names
             shown = "".join(self.show(int(one)) for one in nodes) if self.show else ""
             named = " and ".join(
-                f"{one:,} ({escape(called.get(self.session.labels[one], 'in none'))})"
-                for one in nodes
+                f"{escape(self.session.called(one))} "
+                f"({escape(called.get(self.session.labels[one], 'in none'))})"
+                for one in nodes.tolist()
             )
-            text = f"<b>node {named}</b>{shown}"
+            text = f"<b>{named}</b>{shown}"
         self.picked.object = text
         self.label.disabled = self.name.disabled = not nodes.size
         self.together.disabled = self.apart.disabled = nodes.size != 2
