@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -18,6 +19,7 @@ import mustlink
 from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
@@ -179,6 +181,11 @@ class NodeSession:
             self._record(words, perf_counter() - began, labels)
 
     @property
+    def place(self) -> str:
+        """On what the answers are, as a browser keeps them."""
+        return "" if self.journal is None else f"{self.journal.path.resolve()} {self.journal.graph}"
+
+    @property
     def n(self) -> int:
         """Rows."""
         return int(self.estimator.labels_.size)
@@ -291,13 +298,15 @@ class NodeSession:
                 found[one.nodes] = one.value
         return found
 
-    def label(self, nodes: Any, value: int | str) -> None:
+    def label(self, nodes: Any, value: int | str, id: str = "") -> None:
         """Say that nodes (m,) are of a cluster or class, by a number of `groups` or in words."""
-        self.take([self.checked(Answer("label", self._checked(nodes), value))])
+        if not self._is_there(id):
+            self.take([self.checked(Answer("label", self._checked(nodes), value, id))])
 
-    def choose(self, nodes: Any, choice: int | str) -> None:
+    def choose(self, nodes: Any, choice: int | str, id: str = "") -> None:
         """Say that nodes (m,) are of a class, one of the keys of `choices`."""
-        self.take([Answer("label", self._checked(nodes), choice)])
+        if not self._is_there(id):
+            self.take([Answer("label", self._checked(nodes), choice, id)])
 
     def pair(self, first: int, second: int, together: bool) -> None:
         """Say that two nodes are together, or are not."""
@@ -316,19 +325,55 @@ class NodeSession:
         value: int | str = answer.value
         words = {name: one for one, name in self.choices.items()}
         if isinstance(value, str) and value in words:
-            return Answer("label", answer.nodes, words[value])
+            return replace(answer, value=words[value])
         if not self._spreads or self._base.dtype.kind not in "OU":
             classes = {name: one for one, name in self._class_names.items()}
             if value in classes:
-                return Answer("label", answer.nodes, classes[str(value)])
+                return replace(answer, value=classes[str(value)])
             value = class_number(value, getattr(self.estimator, "cluster_names_", {}))
         elif not value:
             raise InputError("class: has no name; give one")
-        return Answer("label", answer.nodes, self._class_of.get(value, value))
+        return replace(answer, value=self._class_of.get(value, value))
 
-    def unknown(self, nodes: Any) -> None:
+    def unknown(self, nodes: Any, id: str = "") -> None:
         """Say that one does not know; it is not asked again."""
-        self._change([*self.answers, Answer("unknown", self._checked(nodes), 0)])
+        if not self._is_there(id):
+            self._change([*self.answers, Answer("unknown", self._checked(nodes), 0, id)])
+
+    def _is_there(self, id: str) -> bool:
+        """Whether an answer counts already that a browser sends again."""
+        return bool(id) and any(one.id == id for one in self.answers)
+
+    def ask_again(self, at: int) -> None:
+        """Take answer number `at` back, and ask about its first node now; raises InputError."""
+        node = int(self._answer(at).nodes[0])
+        self.take_back(at)
+        self.waiting = [node, *(one for one in self.waiting if one != node)]
+
+    def turn(self, steps: int) -> None:
+        """Ask about another of the waiting nodes, `steps` further."""
+        at = steps % max(len(self.waiting), 1)
+        self.waiting = self.waiting[at:] + self.waiting[:at]
+
+    def doubtful(self, n: int) -> list[int]:
+        """The n nodes without an answer of which it is least sure, the least sure first."""
+        known = is_known(self.known_labels)
+        for one in self.answers:
+            known[one.nodes] |= one.kind == "unknown"
+        order = np.argsort(np.where(known, np.inf, self.confidence), kind="stable")
+        found: list[int] = order[: min(n, int((~known).sum()))].tolist()
+        return found
+
+    def table(self) -> str:
+        """Answers as CSV that `mustlink answer` reads, but for names and pairs; who and when."""
+        called = self.choices
+        return label_files.table_text(
+            ["row", "name", "when", "who", "answer"],
+            [[one, self.called(one), each.when, each.who, called.get(each.value, each.value)]
+             if each.kind == "label" else [one, self.called(one), each.when, each.who, "?"]
+             for each in self.answers if each.kind in ("label", "unknown")
+             for one in each.nodes.tolist()],
+        )  # fmt: skip
 
     def name(self, nodes: Any, name: str) -> None:
         """Call the cluster that most of the nodes (m,) have by a name, "" by none; InputError."""

@@ -87,7 +87,7 @@ def page_of_session(
     points = getattr(session.estimator, "_points", None)
     if show is None and isinstance(points, np.ndarray):
         show = of_rows(points, columns)
-    return Page(session, lambda: NodeView(session, where, show, output), title)
+    return Page(session, lambda: NodeView(session, where, show, output), title, session.place)
 
 
 def page_of_file(
