@@ -50,7 +50,7 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
       mustlink ask out.h5 -n 20 --kind pairs -o ask.csv
 
     `row` counts from 0, `name` is what the data call it, `now` its class so far. Fill in `answer`:
-    a class, new ones too, or of pairs yes or no; leave it empty, or ?, where you do not know: that
+    a class, or of pairs yes or no; leave it empty, or ?, where you do not know: that
     is not asked again. Rows that have a label are never asked.
     """
     from pathlib import Path
@@ -73,9 +73,14 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
 @click.command(short_help="A result with the answers to such questions.")
 @click.argument("result")
 @click.argument("answers")
-@click.option("-o", "output", help="Result to write; default: in the place of OUT.h5.")
+@click.option(
+    "-o",
+    "output",
+    help="Result to write; default: in the place of OUT.h5, which stays as OUT.h5.before.",
+)
+@click.option("--new-classes", is_flag=True, help="Answers may name classes that are new.")
 @JSON
-def answer(result: str, answers: str, output: str | None, as_json: bool) -> None:
+def answer(result: str, answers: str, output: str | None, new_classes: bool, as_json: bool) -> None:
     """Cluster OUT.h5 again with the answers in a table that `mustlink ask` wrote.
 
     \b
@@ -89,7 +94,7 @@ def answer(result: str, answers: str, output: str | None, as_json: bool) -> None
     """
     from mustlink_io.ui.answering import answer as compute
 
-    emit(compute(result, answers, output), as_json, show)
+    emit(compute(result, answers, output, new_classes=new_classes), as_json, show)
 
 
 def show(outcome: Mapping[str, Any]) -> None:
@@ -102,6 +107,7 @@ def show(outcome: Mapping[str, Any]) -> None:
         ("moved", f"{outcome['moved']:.2%} of the rows"),
         ("sizes", sizes_line(outcome["sizes"])),
         ("go on?", outcome["advice"]),
+        ("before", outcome["before"]),
     ]
     facts(console, rows)
     show_notes(console, [], outcome["warnings"])

@@ -326,7 +326,7 @@ class NodeView:
     def layout(self) -> Any:
         """All of it, for a server or a notebook."""
         pn = panel()
-        bar = pn.Row(self.map.colouring, self.undo, self.redo, self.save, self.export)
+        bar = pn.FlexBox(self.map.colouring, self.undo, self.redo, self.save, self.export)
         side = pn.Column(
             self.questions.layout(), self.picked, pn.Row(self.value, self.label, self.name),
             pn.Row(self.together, self.apart), self.history, self.given,
