@@ -47,11 +47,11 @@ def result(verb, *more):
     run(verb, "t.csv", *argv)
 
 
-def answered(source, rows, words, *more):
-    """`mustlink answer` of rows by words."""
+def answered(source, rows, words, *more, code=0):
+    """`mustlink answer` of rows by words, which ends with a code."""
     lines = [f"{row},{word}\n" for row, word in zip(rows, words, strict=True)]
     Path("ask.csv").write_text("".join(["row,answer\n", *lines]))
-    run("answer", source, "ask.csv", *more)
+    assert cli.run(["answer", source, "ask.csv", *more]) == code
 
 
 def told(path, capsys):
@@ -142,18 +142,36 @@ def test_a_class_that_is_new_has_its_name(table, verb, capsys):
     result(verb)
     half = np.flatnonzero(table == 0)[::2]
     half = half[half % 10 > 0]
-    answered("out.h5", half[:-1], ["dogs"] * (half.size - 1))
+    dogs = ["dogs"] * (half.size - 1)
+    before = Path("out.h5").read_bytes()
+    answered("out.h5", half[:-1], dogs, "-o", "other.h5", code=2)
+    assert "--new-classes" in capsys.readouterr().err
+    assert not Path("other.h5").exists()
+    answered("out.h5", half[:-1], dogs, "--new-classes")
+    assert Path("out.h5.before").read_bytes() == before
     assert "new classes dogs" in " ".join(capsys.readouterr().out.split())
     answered("out.h5", half[-1:], ["dogs"])  # by then it is known
     assert "new classes" not in capsys.readouterr().out
     assert np.unique(given("out.h5")[half]).tolist() == ["dogs" if verb == "propagate" else 3]
     run("convert", "out.h5", "labels.csv")
     assert ",dogs" in Path("labels.csv").read_text()
-    answered("out.h5", [1], [9])  # by a number among names
+    answered("out.h5", [1], [9], "--new-classes")  # by a number among names
     run("convert", "out.h5", "labels.csv")
     with store.open_h5("out.h5") as file:
         where = "/class_names" if verb == "propagate" else "/constraints/class_names"
         assert {*NAMES, "9"} <= set(store.texts(file, where))
+
+
+def test_a_slip_is_an_error_that_names_the_class(table, capsys):
+    result("cluster")
+    before = Path("out.h5").read_bytes()
+    word = NAMES[0][:-2] + NAMES[0][:-3:-1]
+    answered("out.h5", [3, 4], [NAMES[1], word], code=2)
+    error = capsys.readouterr().err
+    assert f"line 3 is answered {word}: did you mean {NAMES[0]}?" in error
+    assert error.count("\n") == 1
+    assert Path("out.h5").read_bytes() == before
+    assert not Path("out.h5.before").exists()
 
 
 @pytest.mark.thorough
@@ -166,7 +184,7 @@ def test_numbers_that_are_known_are_not_told_as_new(table, capsys):
     answered("out.h5", [1, 2, 3], [now[c] for c in table[1:4]])
     assert "new classes" not in capsys.readouterr().out
     assert given("out.h5")[1:4].tolist() == ((table[1:4] + 1) % 3).tolist()
-    answered("out.h5", [4], [8])
+    answered("out.h5", [4], [8], "--new-classes")
     assert "new classes 8" in " ".join(capsys.readouterr().out.split())
 
 

@@ -1,5 +1,7 @@
 """Slips that are easily made with tables: told at once, in one line, or taken as they are meant."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,26 @@ def test_names_of_columns_are_looked_at_before_their_text(mustlink, data, tmp_pa
         code, _, err = mustlink(f"cluster words.csv -k 2 {option} customer_idd -o out.h5")
         assert code == 2
         assert f"{option}: no column is called 'customer_idd'; did you mean 'customer_id'?" in err
+
+
+def test_fewer_clusters_than_classes_are_named_and_no_classifier_is_advised(
+    mustlink, data, tmp_path
+):
+    classes = np.where(np.arange(N) % 3 == 0, np.arange(N) // 9, -1)
+    np.savetxt(tmp_path / "ten.txt", classes, fmt="%d")
+    for line in ("cluster plain.csv -k 3 -o out.h5", "suggest plain.csv -k 3"):
+        code, out, err = mustlink(f"{line} --labels {tmp_path}/ten.txt")
+        assert code == 0
+        told = " ".join((out + err).split())
+        assert "3 is below the 10 classes of the labels" in told
+        assert "classifier" not in told
+    code, out, err = mustlink(f"cluster plain.csv -k auto --labels {tmp_path}/ten.txt -o out.h5")
+    assert "is below" not in out + err
+
+
+def test_columns_that_are_left_out_are_so_in_the_command_that_is_suggested(mustlink, data):
+    code, out, _ = mustlink("suggest wide.csv --drop id,code -k 3 --json")
+    found = json.loads(out)
+    assert code == 0
+    assert "--drop=id,code" in found["command"]
+    assert found["seen"]["d"] == 2

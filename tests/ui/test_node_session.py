@@ -89,6 +89,109 @@ def test_undo_leads_back(kind, request):
     assert [step.answers for step in session.history] == [0, 1, 2, 1, 0]
 
 
+def wide(n=600, k=5, seed=3):
+    """Clusters that overlap, so that every answer moves some rows."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(k, size=n)
+    points = rng.normal(size=(n, 4)) + 1.1 * rng.normal(size=(k, 4))[truth]
+    return points.astype(np.float32), truth
+
+
+KINDS = {
+    "poisson": lambda: ml.Poisson(random_state=0),
+    "srcp": lambda: ml.SRCP(5, random_state=0),
+    "csp": lambda: ml.CSP(5, random_state=0),
+}
+EACH = ["poisson", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("srcp", "csp"))]
+
+
+def answering(kind, path=None):
+    """A session on clusters that overlap, ten labels known; the classes of its rows."""
+    points, truth = wide()
+    est = KINDS[kind]().fit(points, np.where(np.arange(600) < 10, truth, -1))
+    return NodeSession(est, None if path is None else journal(path, 600)), truth
+
+
+@pytest.mark.parametrize("kind", EACH)
+def test_undo_and_redo_restore_the_state_itself(kind):
+    session, truth = answering(kind)
+    seen = []
+    for node in range(100, 112):
+        sure = session.confidence.copy() if kind == "poisson" else None  # else it takes fits
+        seen.append((session.labels.copy(), sure, session.history[-1].sizes))
+        session.choose([node], int(truth[node]))
+    last = session.labels.copy()
+    for labels, sure, sizes in reversed(seen):
+        assert session.undo()
+        np.testing.assert_array_equal(session.labels, labels)
+        if sure is not None:
+            np.testing.assert_array_equal(session.confidence, sure)
+        assert session.history[-1].sizes == sizes
+    assert not session.undo()
+    while session.redo():
+        pass
+    np.testing.assert_array_equal(session.labels, last)
+    session.undo()
+    session.choose([200], 1)
+    assert not session.redo()
+
+
+@pytest.mark.parametrize("kind", EACH)
+def test_labels_follow_from_the_answers_alone(kind, tmp_path):
+    """After a kill, and when one of them is taken back or corrected."""
+    session, truth = answering(kind, tmp_path)
+    nodes = range(100, 112)
+    for node in nodes:
+        session.choose([node], int(truth[node]) if node != 105 else int(truth[node] + 1) % 5)
+    np.testing.assert_array_equal(answering(kind, tmp_path)[0].labels, session.labels)
+    session.correct(5, int(truth[105]))
+    plain, _ = answering(kind)
+    for node in nodes:
+        plain.choose([node], int(truth[node]))
+    np.testing.assert_array_equal(session.labels, plain.labels)
+    session.take_back(5)
+    other, _ = answering(kind)
+    for node in nodes:
+        if node != 105:
+            other.choose([node], int(truth[node]))
+    np.testing.assert_array_equal(session.labels, other.labels)
+    with pytest.raises(InputError, match="there are 11"):
+        session.take_back(11)
+    assert session.undo()
+    np.testing.assert_array_equal(session.labels, plain.labels)
+
+
+@pytest.mark.parametrize("kind", ["srcp", "poisson"])
+def test_history_tells_how_many_rows_moved(kind):
+    session, _ = answering(kind)
+    before = session.labels.copy()
+    session.choose(np.arange(100, 140), 3)
+    assert session.history[-1].moved == np.mean(session.labels != before) > 0
+
+
+def test_a_question_comes_back_with_undo():
+    session, _ = answering("poisson")
+    session.waiting = [100, 101, 102]
+    session.choose([100], 1)
+    session.unknown([101])
+    assert session.waiting == [102]
+    session.undo()
+    assert session.waiting == [101, 102]
+    session.undo()
+    assert session.waiting == [100, 101, 102]
+    session.redo()
+    assert session.waiting == [101, 102]
+
+
+def test_every_change_is_told(csp):
+    session, told = NodeSession(csp), []
+    session.listeners.append(lambda: told.append(len(session.answers)))
+    session.label([20], 1)
+    session.unknown([21])
+    session.undo()
+    assert told == [1, 2, 1]
+
+
 def test_a_person_may_correct_what_was_known(csp):
     session = NodeSession(csp)
     wrong = (TRUTH[3] + 1) % 4
@@ -114,7 +217,7 @@ def test_history_tells_satisfaction_and_sizes(csp):
     session.label([20], int(TRUTH[20]))
     step = session.history[-1]
     assert step.satisfaction == csp.report_.satisfaction["balanced"]
-    assert step.moved == csp.report_.extra["changed"]
+    assert step.moved == csp.report_.extra["changed"]  # by one refit
     assert step.sizes == tuple(np.bincount(csp.labels_).tolist())
     assert step.words == f"node 20: class {TRUTH[20]}"
 
@@ -250,7 +353,7 @@ def test_after_a_kill_all_answers_are_there(csp, tmp_path):
     taken = NodeSession(again, journal(tmp_path))
     assert [one.words() for one in taken.answers] == [
         "2 nodes: class 2",
-        "nodes 40 and 41 together",
+        "node 40 and node 41 together",
         "node 77: don't know",
     ]
     np.testing.assert_array_equal(again.constraints_.labels, csp.constraints_.labels)
@@ -372,7 +475,7 @@ def test_an_answer_whose_refit_fails_is_nowhere_and_undo_takes_the_one_before(
         for held in (session.answers, journal(tmp_path).read()):
             assert [one.nodes.tolist() for one in held] == [[20]]
         with pytest.raises(error):
-            session.undo()
+            session.correct(0, 3)
         for held in (session.answers, journal(tmp_path).read()):
             assert [one.nodes.tolist() for one in held] == [[20]]
     assert csp.constraints_.labels[20] == 1

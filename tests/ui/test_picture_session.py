@@ -7,7 +7,13 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.formats.photographs import load_label_picture, load_strokes, save_image
+from mustlink_io.formats.photographs import (
+    load_image,
+    load_label_picture,
+    load_strokes,
+    save_image,
+)
+from mustlink_io.jobs.cut import cut
 from mustlink_io.ui.picture_view import ERASE, PictureSession
 
 H, W = 60, 80
@@ -76,11 +82,43 @@ def test_undo_takes_the_last_stroke_away():
     session.paint(1, [(40.0, 20.0), (40.0, 40.0)], 6)
     assert session.undo()
     np.testing.assert_array_equal(session.painted, strokes)
-    assert np.mean(session.labels == first) > 0.99
+    np.testing.assert_array_equal(session.labels, first)
     assert session.undo()
     assert session.labels is None
     assert session.undo()
     assert not session.undo()
+
+
+def test_redo_paints_again_what_was_taken_away():
+    session = painted()
+    labels = session.labels.copy()
+    session.undo()
+    session.undo()
+    assert session.redo()
+    assert session.redo()
+    np.testing.assert_array_equal(session.labels, labels)
+    assert not session.redo()
+    session.undo()
+    session.paint(2, GROUND, 4)
+    assert not session.redo()
+
+
+@pytest.mark.thorough(but=2)
+@pytest.mark.parametrize("codes", [(0, 1), (1, 0), (7, 2), (3, 8, 0)])
+def test_the_cut_of_the_page_is_that_of_the_command(codes, tmp_path):
+    """The same numbers, after strokes one by one, of which one was taken away."""
+    save_image(IMAGE, tmp_path / "photo.png")
+    session = PictureSession(IMAGE, tmp_path / "strokes.png")
+    for code, points in zip(codes, (THING, GROUND, [(70.0, 30.0)]), strict=False):
+        session.paint(code, points, 5)
+    session.paint(codes[0], [(40.0, 20.0), (40.0, 40.0)], 6)
+    session.paint(codes[1], [(40.0, 20.0), (40.0, 40.0)], 3)
+    session.undo()
+    session.save(tmp_path / "page.png")
+    cut(*(str(tmp_path / f"{one}.png") for one in ("photo", "strokes", "command")))
+    for name in ("{}.png", "{}-outline.png"):
+        page, command = (load_image(tmp_path / name.format(one), "") for one in ("page", "command"))
+        np.testing.assert_array_equal(page, command)
 
 
 def test_paint_is_taken_away():

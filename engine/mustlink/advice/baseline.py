@@ -90,7 +90,8 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     parts; `y` (n,) has -1 for unknown. The estimator, fitted or not, is cloned and fitted to the
     neighbour graph of a sample of 1,500 points (30 a class, at most 6,000) with the labelled ones,
     at most 600; its choices (subspace, parameter) stay. The class of a cluster is that of most of
-    its labels. None for graphs, and where fewer than six labels can be held out.
+    its labels. None for graphs, for fewer clusters than classes, and where fewer than six labels
+    can be held out.
     The same `random_state` (None: 0) gives the same. Raises InputError. Cost: three such fits.
     """
     if isinstance(X, Graph) or sp.issparse(X):  # rivals know dense columns
@@ -104,6 +105,9 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     classes, codes = np.unique(labels[known], return_inverse=True)
     fold = dealt(codes, rng, _FOLDS)
     held = int(np.count_nonzero(fold >= 0))
+    k = estimator.get_params().get("n_clusters")
+    if isinstance(k, int | np.integer) and k < classes.size:
+        return None
     if classes.size < 2 or held < _LEAST or known.size > _ALL_KNOWN * rows.size:
         return None
     S = take(points, rows).astype(np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mustlink.advice.observations import DataProfile, are_counts
 from mustlink.preprocessing.request import column_title
-from mustlink.selection.cluster_count import enough_pairs
+from mustlink.selection.cluster_count import below_classes, enough_pairs
 
 _TINY = 50  # nodes
 _WIDE = 1000  # coordinates
@@ -63,9 +63,12 @@ def _labels(seen: DataProfile) -> Iterator[str]:
 
 
 def _count(seen: DataProfile) -> Iterator[str]:
-    """K that was not given."""
+    """K that was not given, or is below the classes."""
     c, k = seen.count, seen.known
-    if c.source == "default":
+    few = below_classes(c.k, k.classes) if c.source == "given" else None
+    if few is not None:
+        yield few
+    elif c.source == "default":
         yield (
             f"the number of clusters was not given, and there is nothing to count: {c.k} is a mere "
             "default, name it"

@@ -36,7 +36,7 @@ from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
-from mustlink.selection.cluster_count import count_clusters
+from mustlink.selection.cluster_count import below_classes, count_clusters
 from mustlink.selection.held_out import can_hold_out
 
 Floats = NDArray[np.float64]
@@ -224,6 +224,9 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
                 f"n_clusters: {k} clusters asked for, but only {linked} of {n} nodes "
                 "have an edge; ask for fewer"
             )
+        doubt = below_classes(k, n_classes)
+        if doubt is not None:
+            recorder.warn(doubt)
         return k
 
     def _in_one(self, work: Any, known: Constraints) -> None:

@@ -167,8 +167,9 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     refuse(not isinstance(params, Mapping) or not isinstance(state, Mapping), "its parameters")
     assert isinstance(params, Mapping)
     assert isinstance(state, Mapping)
-    # models of version 0.1 have no representatives
-    refuse({*params, "representatives"} != set(kind._get_param_names()), "its parameters")
+    # models of version 0.1 have none of the two
+    every = {*params, "representatives", "preprocessing"}
+    refuse(every != set(kind._get_param_names()), "its parameters")
     estimator = kind(**params)
     graph = _graph_in(tree.get("graph"), data)
     estimator.graph_ = graph

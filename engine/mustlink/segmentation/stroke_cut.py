@@ -104,21 +104,21 @@ class StrokeCut(PlainParameters, BaseEstimator):
             self._shape = shape
             self._picture = PicturePyramid.of(raw, raw.shape[: len(kept)], apart)
         with threads(self.n_jobs):
-            self._run(painted, None, recorder)
+            self._run(painted, recorder)
         return self
 
     @fits_again
     def refit(self, strokes: Any, observer: Observer | Recorder | None = None) -> Self:
         """Cut the same picture by other strokes, as `fit` does: 0.7 to 1 s for 10⁶ pixels.
 
-        Cells and views of the picture are kept, and the solver starts from the cut before.
+        Cells and views of the picture are kept; the cut is that of a `fit` to these strokes.
         """
         self._check()
         recorder = recorded(observer)
         recorder.estimator = type(self).__name__
         _check_shape(np.asarray(strokes), self._shape)
         with threads(self.n_jobs):
-            self._run(np.asarray(strokes), self._start, recorder)
+            self._run(np.asarray(strokes), recorder)
         return self
 
     def fit_predict(self, image: Any, strokes: Any) -> NDArray[Any]:
@@ -150,7 +150,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
         if self.islands not in ("auto", True, False):
             raise InputError(f"islands: {self.islands!r}; choose auto, True or False")
 
-    def _run(self, strokes: NDArray[Any], start: Floats | None, recorder: Recorder) -> None:
+    def _run(self, strokes: NDArray[Any], recorder: Recorder) -> None:
         """Cells, then smaller ones, then pixels."""
         picture, first = self._picture, self._picture.levels[0]
         seed = int(as_random_state(self.random_state).integers(2**31))
@@ -175,12 +175,11 @@ class StrokeCut(PlainParameters, BaseEstimator):
             near = walks(picture.alike, painted, k)
             if not self._islands:  # those are far from all strokes
                 near = near + paths(picture.grid, painted, k)
-            labels, F, model, rounds, steps = self._in_turn(painted, near, start, seed)
+            labels, F, model, rounds, steps = self._in_turn(painted, near, seed)
         ground = ground_of(labels)
         with recorder.stage("boundary"):
             whole, kept = StrokeLabels.of_cells(labels, F), None if self._islands else ground
             found = refined(picture, whole, codes, model, near, kept, self._smoothness)
-        self._start = F
         self.classes_ = classes
         self._found = found
         self.labels_ = classes[found.labels].reshape(self._shape)
@@ -205,15 +204,13 @@ class StrokeCut(PlainParameters, BaseEstimator):
         )
 
     def _in_turn(
-        self, painted: Ints, near: Floats, start: Floats | None, seed: int
+        self, painted: Ints, near: Floats, seed: int
     ) -> tuple[Ints, Floats, Appearance, int, int]:
         """Mixtures of the strokes, the cut by them, mixtures of the cut, and so on, in cells."""
         picture, k, steps, rounds = self._picture, near.shape[-1], 0, 0
         everywhere, spacing = np.ones(painted.shape, dtype=bool), picture.levels[0].spacing
         labels = painted
-        if start is None or start.shape[-1] != k:
-            start = np.full((*painted.shape, k), 1.0 / k)
-        F = start.reshape(-1, k)
+        F = np.full((painted.size, k), 1.0 / k)
         while True:
             model = Appearance.of(picture.looks, labels, k, int(self.n_components), seed)
             odds = model.scores(picture.looks, everywhere) + near.reshape(-1, k)

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, clusters
+from mustlink_io.commands.options import (
+    COLUMN_STEPS,
+    JSON,
+    QUIET,
+    SEED,
+    THREADS,
+    PreparingCommand,
+    clusters,
+    several,
+)
 from mustlink_io.terminal.console import emit, facts, show_notes, sizes_line, stdout_console, title
 from mustlink_io.terminal.progress import observing
 
@@ -41,7 +50,7 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
       mustlink ask out.h5 -n 20 --kind pairs -o ask.csv
 
     `row` counts from 0, `name` is what the data call it, `now` its class so far. Fill in `answer`:
-    a class, new ones too, or of pairs yes or no; leave it empty, or ?, where you do not know: that
+    a class, or of pairs yes or no; leave it empty, or ?, where you do not know: that
     is not asked again. Rows that have a label are never asked.
     """
     from pathlib import Path
@@ -64,9 +73,14 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
 @click.command(short_help="A result with the answers to such questions.")
 @click.argument("result")
 @click.argument("answers")
-@click.option("-o", "output", help="Result to write; default: in the place of OUT.h5.")
+@click.option(
+    "-o",
+    "output",
+    help="Result to write; default: in the place of OUT.h5, which stays as OUT.h5.before.",
+)
+@click.option("--new-classes", is_flag=True, help="Answers may name classes that are new.")
 @JSON
-def answer(result: str, answers: str, output: str | None, as_json: bool) -> None:
+def answer(result: str, answers: str, output: str | None, new_classes: bool, as_json: bool) -> None:
     """Cluster OUT.h5 again with the answers in a table that `mustlink ask` wrote.
 
     \b
@@ -80,7 +94,7 @@ def answer(result: str, answers: str, output: str | None, as_json: bool) -> None
     """
     from mustlink_io.ui.answering import answer as compute
 
-    emit(compute(result, answers, output), as_json, show)
+    emit(compute(result, answers, output, new_classes=new_classes), as_json, show)
 
 
 def show(outcome: Mapping[str, Any]) -> None:
@@ -93,12 +107,15 @@ def show(outcome: Mapping[str, Any]) -> None:
         ("moved", f"{outcome['moved']:.2%} of the rows"),
         ("sizes", sizes_line(outcome["sizes"])),
         ("go on?", outcome["advice"]),
+        ("before", outcome["before"]),
     ]
     facts(console, rows)
     show_notes(console, [], outcome["warnings"])
 
 
-@click.command(short_help="A local page: paint, label, answer, and see what follows.")
+@click.command(
+    cls=PreparingCommand, short_help="A local page: paint, label, answer, and see what follows."
+)
 @click.argument("data")
 @click.option(
     "--strokes", help="Of a picture: PNG that strokes are kept in; default DATA-strokes.png."
@@ -107,7 +124,8 @@ def show(outcome: Mapping[str, Any]) -> None:
     "Clusters of data that are no result yet; auto, the default: as many as they show.",
     default="auto",
 )
-@click.option("--labels", help="Labels of some nodes of such data, -1 for unknown.")
+@click.option("--labels", help="Labels of some rows of such data, as of the cluster command.")
+@several(*COLUMN_STEPS)
 @click.option("--map", "map_of", help="Two coordinates for every row; default: found from the fit.")
 @click.option(
     "--show", help="What a question shows: a folder of pictures, FILE.h5:DATASET or .npy."
@@ -142,6 +160,7 @@ def ui(data: str, port: int, no_open: bool, quiet: bool, **options: Any) -> None
     On a server: --no-open --port 5006 there, `ssh -L 5006:127.0.0.1:5006 server` here, and open
     the address here. Ctrl-C ends it.
     """
+    from mustlink_io.jobs.methods import steps_of
     from mustlink_io.ui import opening
     from mustlink_io.ui.parts import check_display
 
@@ -149,20 +168,24 @@ def ui(data: str, port: int, no_open: bool, quiet: bool, **options: Any) -> None
         check_display()
     how = {"random_state": options.pop("random_state") or 0, "n_jobs": options.pop("threads")}
     strokes, output = options.pop("strokes"), options.pop("output")
+    options = {name: value for name, value in options.items() if value is not None}
+    steps = steps_of(options)
     if opening.is_picture(data):
         refuse(
             {
                 "-k": options["n_clusters"] != "auto",
-                "--labels": options["labels"],
-                "--map": options["map_of"],
-                "--show": options["show"],
+                "--labels": options.get("labels"),
+                "--map": options.get("map_of"),
+                "--show": options.get("show"),
+                **dict.fromkeys(steps.options(), True),
             }
         )
         page = opening.page_of_picture(data, strokes, output, **how)
     else:
         refuse({"--strokes": strokes})
         with observing(quiet) as observer:
-            page = opening.page_of_file(data, output=output, observer=observer, **options, **how)
+            more = {**options, **how, "steps": steps, "observer": observer}
+            page = opening.page_of_file(data, output=output, **more)
     page.serve(port, opened=not no_open, tell=click.echo)
 
 

@@ -255,7 +255,6 @@ def show(result: Result) -> None:
     """Print the outcome of a fit."""
     run, of_classes = result.report, bool(result.classes)
     console = stdout_console()
-    stage_table(console, result.stages)
     values = ", ".join(f"{v:.4g}" for v in result.eigenvalues[:12])
     noun, nouns, choices = "cluster", "clusters", run.choices or {}
     if of_classes:
@@ -297,6 +296,7 @@ def show(result: Result) -> None:
             ("written", result.output),
         ],
     )
+    stage_table(console, result.stages)
 
 
 def _names(result: Result, of_classes: bool) -> Sequence[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.commands.options import AS, JSON, MEMORY, QUIET, VIEW, WEIGHTS, several
+from mustlink_io.commands.options import AS, DROP, JSON, MEMORY, QUIET, VIEW, WEIGHTS, several
 from mustlink_io.terminal.console import (
     constraints_kept,
     emit,
@@ -27,7 +27,7 @@ from mustlink_io.terminal.console import (
 @click.option("-k", "n_clusters", type=int, help="Clusters, if you know how many.")
 @click.option("--labels", help="Known labels, -1 unknown, as of the cluster command.")
 @click.option("--constraints", help="Pairs or a second graph, as of the cluster command.")
-@several(VIEW, AS, WEIGHTS, MEMORY, QUIET, JSON)
+@several(DROP, VIEW, AS, WEIGHTS, MEMORY, QUIET, JSON)
 def suggest(data: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 
@@ -47,6 +47,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **options: Any) -> None:
     from mustlink_io.jobs.suggest import suggest_for
     from mustlink_io.terminal.progress import observing
 
+    options["drop"] = options["drop"] or ()
     with observing(quiet) as observer:
         result = suggest_for(data, observer, **options)
     emit(result, as_json, show_suggestion)

@@ -484,9 +484,11 @@ def _option(flag: str, **given: Any) -> Any:
     return click.option(flag, is_flag=False, flag_value=usual, **given)
 
 
+DROP = click.option("--drop", callback=_columns, multiple=True, metavar="COLUMNS",
+    help="As id,3: leave out these columns (names, or numbers from 0), whatever is in them.",
+)  # fmt: skip
 COLUMN_STEPS = (
-    click.option("--drop", callback=_columns, multiple=True, metavar="COLUMNS",
-        help="As id,3: leave out these columns (names, or numbers from 0), whatever is in them."),
+    DROP,
     _option("--impute", type=click.Choice(IMPUTE),
         help="Fill missing values (NaN, empty cells) by column; default mean, of one-hot columns "
         "the most frequent value."),

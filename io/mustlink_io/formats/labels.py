@@ -238,10 +238,15 @@ class Answered:
 
 def questions_text(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
     """Questions as CSV, with an empty column `answer` behind the others."""
+    return table_text([*header, ANSWER], [[*line, ""] for line in lines])
+
+
+def table_text(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
+    """A table as CSV."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
-    table.writerow([*header, ANSWER])
-    table.writerows([*line, ""] for line in lines)
+    table.writerow(header)
+    table.writerows(lines)
     return out.getvalue()
 
 

@@ -38,21 +38,22 @@ def suggest_for(
     sample_weight: str | None = None,
     views: tuple[str, ...] = (),
     read_as: formats.Want | None = None,
+    drop: tuple[str | int, ...] = (),
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
 
     `read_as` is as for `Job`. `sample_weight` is a file that says how often every row counts: it is
     checked, its column is no coordinate, and the command has it; in the look at the data every row
     counts once. `views` are files of other graphs of the nodes: a graph is looked at together with
-    them, points alone. Points of more than half a gigabyte in HDF5 are checked block by block and
-    a sample is kept. Raises InputError.
+    them, points alone. Columns `drop` are left out. Points of more than half a gigabyte in HDF5 are
+    checked block by block and a sample is kept. Raises InputError.
     """
     from mustlink import suggest
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
         apart = columns_apart(data, labels, sample_weight)
-        loaded, before = _load(data, read_as, advance, apart)
+        loaded, before = _load(data, read_as, advance, apart, drop)
         for note in loaded.notes:
             recorder.note(note)
         n_nodes = int(loaded.value.shape[0])
@@ -117,17 +118,21 @@ def _with_views(
 
 
 def _load(
-    data: str, want: formats.Want | None, advance: Advance, apart: tuple[Apart, ...]
+    data: str,
+    want: formats.Want | None,
+    advance: Advance,
+    apart: tuple[Apart, ...],
+    drop: tuple[str | int, ...],
 ) -> tuple[formats.InputData, Preparation]:
     """The data, and what must be done to all of its columns before they can be looked at."""
-    steps = Preparation()
+    steps = Preparation(drop=drop)
     while True:
         try:
             return formats.load(data, want, advance, LAZY_ABOVE, steps, apart), steps
         except MissingValuesError:
             if steps.impute is not None:
                 raise
-            steps = Preparation(impute="mean")
+            steps = replace(steps, impute="mean")
 
 
 def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputData) -> Preparation:
@@ -142,7 +147,8 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputD
         plain = loaded.columns.count(name) == 1 and name == name.strip() and "," not in name
         return name if plain and name else place
 
-    return replace(steps, impute=before.impute, drop=tuple(called(at) for at in steps.drop))
+    drop = (*before.drop, *(called(at) for at in steps.drop))
+    return replace(steps, impute=before.impute, drop=drop)
 
 
 def _plan(found: Suggestion, job: Job, size: int) -> dict[str, Any]:

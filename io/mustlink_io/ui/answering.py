@@ -6,8 +6,12 @@ nor the other way round: both have the file OUT.h5.answers.
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.ui.journal import Answer, Journal
-from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.node_session import NodeSession, is_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +93,14 @@ def ask(text: str, n: int, kind: str, strategy: str) -> str:
     return label_files.questions_text(header, lines)
 
 
-def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
+def answer(
+    text: str, table: str, output: str | None = None, *, new_classes: bool = False
+) -> dict[str, Any]:
     """Write the result file with the answers of a table; returns what the summary shows.
 
-    In the place of `text`, or as `output`. Raises InputError, and then nothing is written.
+    As `output`, or in the place of `text`, which stays as OUT.h5.before. What no class is called
+    is an error, which names the one that is spelt alike, unless there may be `new_classes`, or
+    nothing is known yet. Raises InputError, and then nothing is written.
     """
     opened = Opened.of(text)
     session, path = opened.session, Path(table)
@@ -104,6 +112,12 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     classes, choices = dict(opened.classes), session.choices
     called = {*classes, *choices.values(), *map(str, choices)}
     answers = [_as_answer(one, opened, path, classes) for one in lines]
+    names: dict[Any, str] = {number: name for name, number in classes.items()}
+    if not new_classes and is_known(session.known_labels).any():
+        for line, one in zip(lines, answers, strict=True):
+            name = str(names.get(one.value, one.value))
+            if one.kind == "label" and name not in called:
+                raise InputError(f"{path}: line {line.line} is answered {_slip(name, called)}")
     unknown = [one for one in answers if one.kind == "unknown"]
     known = [one for one in answers if one.kind != "unknown"]
     if not known:
@@ -119,14 +133,16 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     found = ml.settled(session.estimator)
     session.answers += unknown
     more = [] if output is None else ["-o", output]
+    more += ["--new-classes"] if new_classes else []
     carried = opened.carried.then(shlex.join(["mustlink", "answer", text, table, *more]), path)
-    names: dict[Any, str] = {number: name for name, number in classes.items()}
     session.beside = carried.with_classes(names)
     session.journal = journal
+    before_it = None if target != opened.path else _put_aside(target)
     session.save(target)
     labelled = {str(names.get(one.value, one.value)) for one in known if one.kind == "label"}
     return {
         "output": str(target),
+        "before": before_it,
         "answers": len(known),
         "unknown": len(unknown),
         "new_classes": sorted(labelled - called),
@@ -136,6 +152,25 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
         "settled": {"moved": found.moved, "agreed": found.agreed, "enough": found.enough},
         "advice": str(found),
     }
+
+
+def _slip(word: str, called: Collection[str]) -> str:
+    """A word that no class is called, with the one that is spelt alike."""
+    alike = get_close_matches(word, called, 1)
+    meant = f"did you mean {alike[0]}?" if alike else "which is no class;"
+    listed = ", ".join(sorted(called)[:8]) + (" …" if len(called) > 8 else "")
+    return f"{word}: {meant} classes are {listed}; give one, or --new-classes to add it"
+
+
+def _put_aside(path: Path) -> str:
+    """Keep a file that is written anew under another name; returns that."""
+    kept = path.with_name(f"{path.name}.before")
+    kept.unlink(missing_ok=True)
+    try:
+        os.link(path, kept)  # the new one is put in its place, whole
+    except OSError:
+        shutil.copy2(path, kept)
+    return str(kept)
 
 
 def _as_answer(

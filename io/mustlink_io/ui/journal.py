@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from getpass import getuser
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,35 +21,52 @@ from mustlink_io.hdf5 import writing
 
 _FORMAT = "mustlink answers 2"
 _LARGEST = 1 << 30  # bytes of a journal that is read
+_MORE = ("id", "when", "who")
 KINDS = ("label", "pair", "unknown", "name")
+
+
+def _user() -> str:
+    """Who answers; "" where nobody is known, as in some containers."""
+    try:
+        return getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """Nodes (m,) are of class `value`; or two are together, `value` 1, or not, -1; or unknown.
 
-    Or the cluster in which most of the nodes are is called `value`, text, "" for no name.
+    Or the cluster in which most of the nodes are is called `value`, text, "" for no name. `id` is
+    that of a browser, which may send the answer again; `when` the time, in UTC, and `who` the user.
     """
 
     kind: str
     nodes: NDArray[np.int64]
     value: int | str = 0
+    id: str = ""
+    when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    who: str = field(default_factory=_user)
 
     @property
     def asks_a_fit(self) -> bool:
         """Whether clusters may be others by it."""
         return self.kind in ("label", "pair")
 
-    def words(self) -> str:
-        """The answer in a few words."""
-        count = self.nodes.size
+    def words(
+        self,
+        called: Callable[[int], str] = "node {:,}".format,
+        classes: Mapping[Any, str] = MappingProxyType({}),
+    ) -> str:
+        """The answer in a few words: rows as they are `called`, classes by their names, if any."""
+        count, value = self.nodes.size, classes.get(self.value, self.value)
         if self.kind == "name":
             return f"cluster named {self.value}" if self.value else "name taken away"
         if self.kind == "pair":
             together = "together" if self.value == 1 else "apart"
-            return f"nodes {self.nodes[0]:,} and {self.nodes[1]:,} {together}"
-        which = f"node {self.nodes[0]:,}" if count == 1 else f"{count:,} nodes"
-        return f"{which}: don't know" if self.kind == "unknown" else f"{which}: class {self.value}"
+            return f"{' and '.join(called(one) for one in self.nodes.tolist())} {together}"
+        which = called(int(self.nodes[0])) if count == 1 else f"{count:,} nodes"
+        return f"{which}: don't know" if self.kind == "unknown" else f"{which}: class {value}"
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,7 @@ class Journal:
             file.write(json.dumps({"format": _FORMAT, **self._of}) + "\n")
             for one in answers:
                 entry = {"kind": one.kind, "nodes": one.nodes.tolist(), "value": one.value}
+                entry |= {name: getattr(one, name) for name in _MORE if getattr(one, name)}
                 file.write(json.dumps(entry) + "\n")
 
     def _entry(self, line: bytes, number: int) -> dict[str, Any]:
@@ -149,4 +170,5 @@ class Journal:
         if kind not in KINDS or not sound:
             raise InputError(f"{self.path}: line {number} is no answer; move the file away")
         assert value is not None
-        return Answer(str(kind), np.array(nodes, dtype=np.int64), value)
+        more = {name: str(entry.get(name, ""))[:200] for name in _MORE}
+        return Answer(str(kind), np.array(nodes, dtype=np.int64), value, **more)

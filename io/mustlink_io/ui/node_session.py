@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -18,6 +19,8 @@ import mustlink
 from mustlink.constraints import Constraints
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink_io.formats import labels as label_files
+from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.journal import Answer, HistoryRow, Journal
@@ -110,18 +113,36 @@ def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
 
 
 _MORE = 1.1  # times the known labels and pairs from which confidence is calibrated anew
+_STATES = 1 << 28  # bytes of states of the estimator, about, so that undo and redo take no refit
 Ints = NDArray[np.int64]
+Version = tuple[list[Answer], list[int]]  # answers, and nodes that are asked about
 Ask = Callable[..., NDArray[Any]]
+
+
+def _of_fits(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    return tuple(one for one in answers if one.asks_a_fit)
+
+
+def _pairs_of(known: NDArray[np.bool_]) -> int:
+    """Pairs of rows with labels."""
+    count = int(known.sum())
+    return count * (count - 1) // 2
+
+
+def _is_made(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
 
 
 class NodeSession:
     """A clusterer or propagator that is refitted to the answers of a person.
 
     Its labels and pairs stay, but where the person says something else of a node.
-    The estimator is refitted itself, in place. With a `journal` every
-    answer is on disk before the refit, and those that are there already are taken up.
-    `beside` is what the file of the estimator says that it does not know. Cost of an answer: a
-    refit.
+    The estimator is refitted itself, in place: its state follows from that at the beginning and the
+    `answers` alone, so that answers that are undone, taken back or read again lead to the very same
+    labels. With a `journal` every answer is on disk before the refit, and those that are there
+    already are taken up. `beside` is what the file of the estimator says that it does not know.
+    `waiting` are the nodes that are asked about, first the one that is shown; `listeners` are
+    called after every change. Cost of an answer: a refit.
     """
 
     def __init__(
@@ -148,13 +169,23 @@ class NodeSession:
         read = [] if journal is None else journal.read()
         self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
         self.history: list[HistoryRow] = []
-        self._calibrated: tuple[int, Any] | None = None  # how much was known, and by it
-        if journal is not None and any(one.asks_a_fit for one in self.answers):
-            self._refit(f"{len(self.answers)} answers from {journal.path.name}")
-        else:
-            self._record("as fitted", 0.0)
-        if any(one.kind == "name" for one in self.answers):
-            self._name_again()
+        self.waiting: list[int] = []
+        self.listeners: list[Callable[[], None]] = []
+        self._past: list[Version] = []
+        self._future: list[Version] = []
+        self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
+        self._states: dict[tuple[Answer, ...], dict[str, Any]] = {(): dict(vars(estimator))}
+        self._record("as fitted", 0.0, self.labels)
+        if journal is not None and self.answers:
+            labels, began = self.labels, perf_counter()
+            self._fit()
+            words = f"{len(self.answers)} answers from {journal.path.name}"
+            self._record(words, perf_counter() - began, labels)
+
+    @property
+    def place(self) -> str:
+        """On what the answers are, as a browser keeps them."""
+        return "" if self.journal is None else f"{self.journal.path.resolve()} {self.journal.graph}"
 
     @property
     def n(self) -> int:
@@ -176,9 +207,14 @@ class NodeSession:
     def names(self) -> dict[Any, str]:
         """What to call every cluster or class."""
         stored = {} if self.beside is None else self.beside.clusters
-        named = {**stored, **getattr(self.estimator, "cluster_names_", {})}
-        classes = {one: f" (class {code})" for one, code in self._class_of.items() if one != code}
-        return {one: named.get(one) or f"{one}{classes.get(one, '')}" for one in self.groups}
+        own, called = getattr(self.estimator, "cluster_names_", {}), self._class_names
+        found = {}
+        for one in self.groups:
+            code = self._class_of.get(one, one)
+            words = called.get(code) if code in self._class_of.values() or self._spreads else None
+            plain = f"{one}" if code == one else f"{one} (class {code})"
+            found[one] = own.get(one) or words or stored.get(one) or plain
+        return found
 
     @property
     def choices(self) -> dict[Any, str]:
@@ -194,6 +230,15 @@ class NodeSession:
                 name = f"class {one}" if str(one) in numbers else str(one)
                 found[one] = called.get(one, name)
         return found
+
+    def called(self, node: int) -> str:
+        """The name of a row; its number where rows have no names."""
+        names = None if self.beside is None else self.beside.names
+        return f"node {node:,}" if names is None else store.text(names[node : node + 1][0])
+
+    def words(self, answer: Answer) -> str:
+        """An answer in a few words, with the names of rows and classes."""
+        return answer.words(self.called, self._class_names)
 
     @property
     def _class_names(self) -> Mapping[Any, str]:
@@ -223,10 +268,11 @@ class NodeSession:
         known = int(is_known(self.known_labels).sum())
         if not self._spreads:
             known += len(self.estimator.constraints_.pairs)
-        if self._calibrated is not None and known <= _MORE * self._calibrated[0]:
-            chosen(self.estimator).calibrate(known=self._calibrated[1])
+        fitting = [by for count, by in self._calibrated if count <= known <= _MORE * count]
+        if fitting:
+            chosen(self.estimator).calibrate(known=fitting[-1])
         else:
-            self._calibrated = known, self.estimator.calibration_
+            self._calibrated.append((known, self.estimator.calibration_))
         # of propagators `confidence_` are margins
         found = self.estimator.membership_.max(axis=1) if self._spreads else None
         return np.asarray(self.estimator.confidence_ if found is None else found)
@@ -243,21 +289,26 @@ class NodeSession:
     @property
     def known_labels(self) -> NDArray[Any]:
         """Labels of the rows (n,) that are known, before and by answers; -1 or "" elsewhere."""
+        return self._known_by(self.answers)
+
+    def _known_by(self, answers: Sequence[Answer]) -> NDArray[Any]:
         found = np.array(self._known_labels())
-        for one in self.answers:
+        for one in answers:
             if one.kind == "label":
                 if found.dtype.kind == "U":
                     found = found.astype(object)
                 found[one.nodes] = one.value
         return found
 
-    def label(self, nodes: Any, value: int | str) -> None:
+    def label(self, nodes: Any, value: int | str, id: str = "") -> None:
         """Say that nodes (m,) are of a cluster or class, by a number of `groups` or in words."""
-        self.take([self.checked(Answer("label", self._checked(nodes), value))])
+        if not self._is_there(id):
+            self.take([self.checked(Answer("label", self._checked(nodes), value, id))])
 
-    def choose(self, nodes: Any, choice: int | str) -> None:
+    def choose(self, nodes: Any, choice: int | str, id: str = "") -> None:
         """Say that nodes (m,) are of a class, one of the keys of `choices`."""
-        self.take([Answer("label", self._checked(nodes), choice)])
+        if not self._is_there(id):
+            self.take([Answer("label", self._checked(nodes), choice, id)])
 
     def pair(self, first: int, second: int, together: bool) -> None:
         """Say that two nodes are together, or are not."""
@@ -276,72 +327,156 @@ class NodeSession:
         value: int | str = answer.value
         words = {name: one for one, name in self.choices.items()}
         if isinstance(value, str) and value in words:
-            return Answer("label", answer.nodes, words[value])
+            return replace(answer, value=words[value])
         if not self._spreads or self._base.dtype.kind not in "OU":
             classes = {name: one for one, name in self._class_names.items()}
             if value in classes:
-                return Answer("label", answer.nodes, classes[str(value)])
+                return replace(answer, value=classes[str(value)])
             value = class_number(value, getattr(self.estimator, "cluster_names_", {}))
         elif not value:
             raise InputError("class: has no name; give one")
-        return Answer("label", answer.nodes, self._class_of.get(value, value))
+        return replace(answer, value=self._class_of.get(value, value))
 
-    def unknown(self, nodes: Any) -> None:
+    def unknown(self, nodes: Any, id: str = "") -> None:
         """Say that one does not know; it is not asked again."""
-        with self._with([*self.answers, Answer("unknown", self._checked(nodes), 0)]):
-            pass
+        if not self._is_there(id):
+            self._change([*self.answers, Answer("unknown", self._checked(nodes), 0, id)])
+
+    def _is_there(self, id: str) -> bool:
+        """Whether an answer counts already that a browser sends again."""
+        return bool(id) and any(one.id == id for one in self.answers)
+
+    def ask_again(self, at: int) -> None:
+        """Take answer number `at` back, and ask about its first node now; raises InputError."""
+        node = int(self._answer(at).nodes[0])
+        self.take_back(at)
+        self.waiting = [node, *(one for one in self.waiting if one != node)]
+
+    def turn(self, steps: int) -> None:
+        """Ask about another of the waiting nodes, `steps` further."""
+        at = steps % max(len(self.waiting), 1)
+        self.waiting = self.waiting[at:] + self.waiting[:at]
+
+    def doubtful(self, n: int) -> list[int]:
+        """The n nodes without an answer of which it is least sure, the least sure first."""
+        known = is_known(self.known_labels)
+        for one in self.answers:
+            known[one.nodes] |= one.kind == "unknown"
+        order = np.argsort(np.where(known, np.inf, self.confidence), kind="stable")
+        found: list[int] = order[: min(n, int((~known).sum()))].tolist()
+        return found
+
+    def table(self) -> str:
+        """Answers as CSV that `mustlink answer` reads, but for names and pairs; who and when."""
+        called = self.choices
+        return label_files.table_text(
+            ["row", "name", "when", "who", "answer"],
+            [[one, self.called(one), each.when, each.who, called.get(each.value, each.value)]
+             if each.kind == "label" else [one, self.called(one), each.when, each.who, "?"]
+             for each in self.answers if each.kind in ("label", "unknown")
+             for one in each.nodes.tolist()],
+        )  # fmt: skip
 
     def name(self, nodes: Any, name: str) -> None:
         """Call the cluster that most of the nodes (m,) have by a name, "" by none; InputError."""
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
-        with self._with([*self.answers, answer]):
-            name_clusters(self.estimator, [answer])
-        self._record(answer.words(), 0.0)
+        self._change([*self.answers, answer], self.words(answer))
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; where that fails, none counts."""
-        words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
-        with self._with([*self.answers, *answers]):
-            self._refit(words)
+        words = self.words(answers[0]) if len(answers) == 1 else f"{len(answers)} answers"
+        self._change([*self.answers, *answers], words)
+
+    def take_back(self, at: int) -> None:
+        """Let answer number `at` not count, all others as before; raises InputError."""
+        words = f"taken back: {self.words(self._answer(at))}"
+        self._change([*self.answers[:at], *self.answers[at + 1 :]], words)
+
+    def correct(self, at: int, choice: int | str) -> None:
+        """Let answer number `at`, a label, say another class of `choices`; raises InputError."""
+        was = self._answer(at)
+        if was.kind != "label":
+            raise InputError(
+                f"answer {at}: {self.words(was)}; take it back, only labels are corrected"
+            )
+        made = Answer("label", was.nodes, choice)
+        answers = [*self.answers[:at], made, *self.answers[at + 1 :]]
+        self._change(answers, f"corrected: {self.words(made)}")
 
     def undo(self) -> bool:
-        """Take the last answer back; False where there is none. Where the refit fails it stays."""
-        if not self.answers:
+        """Back to what was so before the last change; False where there is none.
+
+        Answers, labels and the question are what they were. Where a refit fails nothing changes.
+        """
+        if not self._past and not self.answers:
             return False
-        last = self.answers[-1]
-        with self._with(self.answers[:-1]):
-            if last.asks_a_fit:
-                self._refit(f"undone: {last.words()}")
-        if last.kind == "name":
-            self._name_again()
-            self._record(f"undone: {last.words()}", 0.0)
+        past = self._past or [(self.answers[:-1], [])]  # those of a journal have no past
+        self._future.append(self._go(past[-1], "undone"))
+        self._past = past[:-1]
         return True
 
-    @contextmanager
-    def _with(self, answers: list[Answer]) -> Iterator[None]:
-        """Let these be the answers, on disk before the block, so that a kill does not lose them.
+    def redo(self) -> bool:
+        """Do again what was undone last; False where there is nothing."""
+        if not self._future:
+            return False
+        self._past.append(self._go(self._future[-1], "done again"))
+        self._future.pop()
+        return True
 
-        Where the block fails they are what they were.
+    def _go(self, version: Version, what: str) -> Version:
+        """To another version of answers and waiting questions; returns the one before."""
+        before, (answers, waiting) = (self.answers, self.waiting), version
+        gone = [one for one in before[0] if one not in answers]
+        others = gone or [one for one in answers if one not in before[0]]
+        self._become(answers, waiting, f"{what}: {self.words(others[-1])}" if others else "")
+        return before
+
+    def _change(self, answers: list[Answer], words: str = "") -> None:
+        """Let these be the answers, which can be undone; a question that they answer is done."""
+        new = {int(node) for one in answers if one not in self.answers for node in one.nodes}
+        before = self.answers, self.waiting
+        self._become(answers, [one for one in self.waiting if one not in new], words)
+        self._past.append(before)
+        self._future.clear()
+
+    def _become(self, answers: list[Answer], waiting: list[int], words: str) -> None:
+        """Let these be the answers, on disk before the fit, so that a kill does not lose them.
+
+        Where something fails all is what it was.
         """
-        before = self.answers
+        before, labels, state = self.answers, self.labels, dict(vars(self.estimator))
+        began = perf_counter()
         self._write(answers)
         self.answers = answers
         try:
-            yield
+            self._fit()
         except BaseException:
-            self.answers = before
+            self.answers, self.estimator.__dict__ = before, state
             self._write(before)
             raise
+        self.waiting = waiting
+        if words:
+            of_fits = _of_fits(before) != _of_fits(answers)
+            self._record(words, perf_counter() - began if of_fits else 0.0, labels)
+        for tell in self.listeners:
+            tell()
+
+    def _answer(self, at: int) -> Answer:
+        if not 0 <= at < len(self.answers):
+            raise InputError(f"answer {at}: there are {len(self.answers)}, numbered from 0")
+        return self.answers[at]
 
     def _write(self, answers: Sequence[Answer]) -> None:
         if self.journal is not None:
             self.journal.write(answers)
 
     def _name_again(self) -> None:
-        """Names as they were at first, and those of later answers that were not undone."""
-        there = {one: name for one, name in self._first_names.items() if one in self.groups}
+        """Names as they were at first, and those of the answers."""
+        if not self.takes_names:
+            return
+        there = {one: name for one, name in self._first_names.items() if one in self.labels}
         gone = dict.fromkeys(self.estimator.cluster_names_, "")
         self.estimator.name_clusters({**gone, **there})
         name_clusters(self.estimator, self.answers)
@@ -363,6 +498,8 @@ class NodeSession:
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
         self._clusters = self.estimator.get_params().get("n_clusters")
         self._first_names = dict(getattr(self.estimator, "cluster_names_", {}))
+        self._states = {(): dict(vars(self.estimator))}
+        self._past, self._future = [], []
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         self._write(self.answers)
 
@@ -378,22 +515,63 @@ class NodeSession:
         labels = self._base.labels
         return np.full(self.n, -1, dtype=np.int64) if labels is None else labels
 
-    def _refit(self, words: str) -> None:
-        began, y = perf_counter(), self.known_labels
+    def _fit(self) -> None:
+        """Put the estimator into the state of `answers`.
+
+        It is reached by a refit from that of the last stop before, see `_stops`, whatever was
+        fitted in the meantime.
+        """
+        fits, states = _of_fits(self.answers), self._states
+        if fits not in states:
+            stops = self._stops(fits)
+            at = max(stop for stop in stops if fits[:stop] in states)
+            for to in [*(one for one in stops if one > at), len(fits)]:
+                if fits[:to] not in states:
+                    self.estimator.__dict__ = dict(states[fits[:at]])
+                    self._refit(fits[:to])
+                    states[fits[:to]] = dict(vars(self.estimator))
+                at = to
+            of_one = sum(one.nbytes for one in vars(self.estimator).values() if _is_made(one))
+            least = {fits[:stop] for stop in stops} | {fits}
+            for one in [*states][: -max(2, _STATES // max(of_one, 1))]:
+                if one not in least:
+                    del states[one]
+        self.estimator.__dict__ = dict(states[fits])
+        self._name_again()
+
+    def _stops(self, fits: tuple[Answer, ...]) -> list[int]:
+        """How many of the answers were counted when a refit made the choices of its method anew.
+
+        From 0 on. That takes long: the states in between are reached with the choices of the stop
+        before. As `InformedClusterer.refit` says, where there are twice as many constraints.
+        """
+        known = is_known(self._known_labels())
+        others = 0 if self._spreads else self._base.n_constraints - _pairs_of(known)
+        stops, last = [0], _pairs_of(known) + others
+        for at, one in enumerate(fits, 1):
+            known[one.nodes] |= one.kind == "label"
+            others += one.kind == "pair"
+            if (now := _pairs_of(known) + others) + 1 > 2 * (last + 1):
+                stops.append(at)
+                last = now
+        return stops
+
+    def _refit(self, answers: Sequence[Answer]) -> None:
+        y = self._known_by(answers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulResultWarning)  # they are in the history
             if self._spreads:
                 self.estimator.refit(y)
-            else:
-                known = constraints_of(self._base, y, self.answers)
-                if isinstance(self._clusters, int):
-                    is_new = known.classes.size > self._base.classes.size
-                    most = max(self._clusters, known.classes.size) if is_new else self._clusters
-                    self.estimator.set_params(n_clusters=most)
-                self.estimator.refit(constraints=known)
-        self._record(words, perf_counter() - began)
+                return
+            known = constraints_of(self._base, y, answers)
+            if isinstance(self._clusters, int):
+                is_new = known.classes.size > self._base.classes.size
+                most = max(self._clusters, known.classes.size) if is_new else self._clusters
+                self.estimator.set_params(n_clusters=most)
+            self.estimator.refit(constraints=known)
 
-    def _record(self, words: str, seconds: float) -> None:
+    def _record(self, words: str, seconds: float, before: NDArray[Any]) -> None:
+        """A row of the history, with how many labels are others than `before` (n,)."""
         report = self.estimator.report_
         kept = (report.satisfaction or {}).get("balanced")
         found, counts = np.unique(self.labels, return_counts=True)
@@ -405,5 +583,5 @@ class NodeSession:
         sizes = tuple(counts[some].tolist())
         doubts = tuple(report.warnings)
         counted = sum(one.asks_a_fit for one in self.answers)
-        moved = float(report.extra.get("changed", 0.0)) if seconds else 0.0
+        moved = float(np.mean(self.labels != before))
         self.history.append(HistoryRow(words, counted, kept, moved, sizes, seconds, doubts))

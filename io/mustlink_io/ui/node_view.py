@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import store, writing
+from mustlink_io.ui.browser import Channel, keys_of
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
@@ -132,11 +133,15 @@ def _number(value: Any) -> str:
 
 
 _BATCH = 10
+_OTHER = "another class, Enter"  # by which the page's script knows the field
 _KEYS = 30  # classes that have a button
 
 
 class QuestionsView:
-    """Asks about nodes: a button for each cluster, and one for "don't know"."""
+    """Asks about nodes: a button and a key for each cluster, and one for "don't know".
+
+    Questions are those of the session, `NodeSession.waiting`, in every tab.
+    """
 
     def __init__(
         self,
@@ -144,89 +149,127 @@ class QuestionsView:
         where: MapView,
         show: Show | None,
         status: Status,
-        refresh: Callable[[], str],
+        changed: Callable[[], str],
     ) -> None:
         pn = panel()
         self.session, self.map, self.show = session, where, show
-        self._status, self._refresh = status, refresh
-        self.waiting: list[int] = []
+        self._status, self._changed = status, changed
+        self._asked: tuple[Any, ...] = ()
         self.ask = pn.widgets.Button(name="ask me", button_type="primary")
+        self.doubtful = pn.widgets.Button(name="least sure", visible=session.tells_confidence)
         self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
         self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
         self.other = pn.widgets.TextInput(
-            placeholder="another class, Enter", width=170, visible=False, margin=(2, 10)
+            placeholder=_OTHER, width=170, visible=False, margin=(2, 10)
         )
-        self.other.param.watch(self._typed, "value")
-        self.ask.on_click(lambda _: status.during("choosing questions …", self._begin))
+        choosing = "choosing questions …"
+        self.ask.on_click(lambda _: status.during(choosing, self._begin))
+        self.doubtful.on_click(lambda _: status.during(choosing, self._doubt))
+        self.channel = Channel(session.place, self._came, self._commanded)
 
     def layout(self) -> Any:
         """The button to begin with, the question, and its answers."""
-        return panel().Column(self.ask, self.text, self.buttons, self.other)
+        pn = panel()
+        begin = pn.Row(self.ask, self.doubtful)
+        return pn.Column(begin, self.text, self.buttons, self.other, *self.channel.layout())
 
     def _begin(self) -> str:
-        self.waiting = np.asarray(self.session.questions(_BATCH)).tolist()
-        self._next()
-        return f"{len(self.waiting)} questions" if self.waiting else "no question is left"
+        return self._waits(np.asarray(self.session.questions(_BATCH)).tolist())
 
-    def _next(self) -> None:
-        pn = panel()
-        self.map.mark_question(self.waiting[:1])
-        self.other.visible = bool(self.waiting)
-        self.ask.visible = not self.waiting
-        if not self.waiting:
-            self.text.object, self.buttons.objects = "", []
-            return
-        node = self.waiting[0]
-        now = escape(self.session.names.get(self.session.labels[node], "in none"))
-        shown = self.show(node) if self.show is not None else ""
-        self.text.object = (
-            f"<b>node {node:,}</b>, {len(self.waiting)} to go: is now {now}. What is it?{shown}"
-        )
+    def _doubt(self) -> str:
+        return self._waits(self.session.doubtful(_BATCH))
+
+    def _waits(self, nodes: list[int]) -> str:
+        self.session.waiting = nodes
+        self._changed()
+        return f"{len(nodes)} questions" if nodes else "no question is left"
+
+    def refresh(self) -> None:
+        """Show the question that is the first now; made anew only where it is another."""
+        pn, waiting = panel(), self.session.waiting
         choices = list(self.session.choices.items())[:_KEYS]
-        unknown = pn.widgets.Button(name="don't know", css_classes=["unknown"], margin=2)
-        unknown.on_click(lambda _: self._begun("…", node, None))
-        self.buttons.objects = [*(self._button(name, node, one) for one, name in choices), unknown]
-
-    def _button(self, name: str, node: int, value: Any) -> Any:
-        made = panel().widgets.Button(name=name, css_classes=["answer"], margin=2)
-        made.on_click(
-            lambda _: self._begun("clustering …", node, lambda: self.session.choose([node], value))
+        asked = (*waiting, *choices, *(self.session.labels[waiting[:1]].tolist()))
+        if asked == self._asked:
+            return
+        self._asked = asked
+        self.map.mark_question(waiting[:1])
+        self.other.visible = bool(waiting)
+        self.ask.visible = not waiting
+        self.doubtful.visible = not waiting and self.session.tells_confidence
+        if not waiting:
+            self.text.object, self.buttons.objects = "", []
+            self.channel.ask({})
+            return
+        node, label = waiting[0], self.session.labels[waiting[0]]
+        now = self.session.names.get(label, "in none")
+        shown = self.show(node) if self.show is not None else ""
+        keys = keys_of([name for _, name in choices])
+        now_is = next((one for one, name in choices if name == now), None)
+        yes = "" if now_is is None else ", y: as now"
+        self.text.object = (
+            f"<b>{escape(self.session.called(node))}</b>, {len(waiting)} to go: is now "
+            f"{escape(now)}. What is it? <small>(space: don't know{yes}, → another)</small>{shown}"
         )
-        return made
+        offered = [
+            {"value": one, "key": key, "label": name if key in ("", name) else f"{name} [{key}]"}
+            for (one, name), key in zip(choices, keys, strict=True)
+        ]
+        self.channel.ask({"node": node, "choices": offered, "now": now_is, "other": _OTHER})
+        # What they do the page's script knows.
+        kinds = [*((one["label"], "answer") for one in offered), ("don't know", "unknown")]
+        self.buttons.objects = [
+            pn.widgets.Button(name=name, css_classes=[kind], margin=2) for name, kind in kinds
+        ]
 
-    def _typed(self, event: Any) -> None:
-        """A class that has no button, or one that is new."""
-        words = event.new.strip()
-        if words and self.waiting:
-            node = self.waiting[0]
-            self._begun("clustering …", node, lambda: self.session.label([node], words))
-            self.other.value = ""
+    def _came(self, entries: list[dict[str, Any]]) -> None:
+        """Answers of the browser, which are told to be on disk when they are."""
 
-    def _begun(self, words: str, node: int, answer: Callable[[], None] | None) -> None:
-        """Take an answer; a second click on the same button is none to the next question."""
-        if self.waiting[:1] == [node]:
-            self._status.during(words, lambda: self._answered(node, answer))
+        def work() -> str:
+            wrong = ""
+            for one in entries:
+                try:
+                    self._take(one)
+                except (InputError, TypeError, KeyError, ValueError) as error:
+                    wrong = " ".join(str(error).split())
+                self.channel.written([one["id"]])
+            if wrong:
+                raise InputError(wrong)
+            return self._answered()
 
-    def _answered(self, node: int, answer: Callable[[], None] | None) -> str:
-        if self.waiting[:1] != [node]:
-            return ""
-        if answer is None:
-            self.session.unknown([node])
-            words = f"node {node:,} is not asked again"
+        self._status.during("clustering …", work)
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        node, value, session = int(entry["node"]), entry["value"], self.session
+        if entry["kind"] == "unknown":
+            session.unknown([node], entry["id"])
+        elif entry["kind"] == "word":
+            session.label([node], str(value), entry["id"])
+        elif value in session.choices:
+            session.choose([node], value, entry["id"])
         else:
-            answer()
-            words = self._refresh()
-        self.waiting = self.waiting[1:]
-        self._next()
-        return words if self.waiting else f"{words}; no question is left, ask for more"
+            raise InputError(f"answer on {session.called(node)}: {value!r} is no class here")
+
+    def _answered(self) -> str:
+        words = self._changed()
+        return words if self.session.waiting else f"{words}; no question is left, ask for more"
+
+    def _commanded(self, command: str) -> None:
+        if command in ("next", "previous"):
+            self.session.turn(1 if command == "next" else -1)
+            self.refresh()
+        else:
+            self.command(command)
+
+    command: Callable[[str], None] = staticmethod(lambda _: None)
 
 
+_LISTED = 200  # last answers that can be taken back alone
 _SHOWN = 8  # last rows of the history
 _SMALL = "img { width: 155px; height: auto; margin-right: 6px; }"  # two of them beside each other
 
 
 class NodeView:
-    """What one tab shows of a `NodeSession`; tabs of one session show the same when reloaded."""
+    """What one tab shows of a `NodeSession`; what is done in one tab is shown in all."""
 
     def __init__(
         self,
@@ -240,6 +283,7 @@ class NodeView:
         self.status = Status()
         self.map = MapView(session, where, self.status, self._chosen)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
+        self.questions.command = self._command
         self.value = pn.widgets.TextInput(
             placeholder="their class, or a name", width=170, margin=(5, 5, 5, 10)
         )
@@ -252,6 +296,11 @@ class NodeView:
         )
         self.apart = pn.widgets.Button(name="apart", disabled=True, visible=session.takes_pairs)
         self.undo = pn.widgets.Button(name="undo")
+        self.redo = pn.widgets.Button(name="redo")
+        self.export = pn.widgets.Button(name="export answers", visible=output is not None)
+        self.given = pn.widgets.Select(name="answers, the last first", options={}, width=330)
+        self.back = pn.widgets.Button(name="take back")
+        self.again = pn.widgets.Button(name="ask again")
         self.save = pn.widgets.Button(name="save", visible=output is not None)
         self.picked = pn.pane.HTML(
             "", width=330, stylesheets=[TABLES, _SMALL], css_classes=["picked"]
@@ -262,19 +311,26 @@ class NodeView:
         self.name.on_click(lambda _: work("…", self._name))
         self.together.on_click(lambda _: work("clustering …", lambda: self._pair(True)))
         self.apart.on_click(lambda _: work("clustering …", lambda: self._pair(False)))
-        self.undo.on_click(lambda _: work("clustering …", self._undo))
+        self.undo.on_click(lambda _: self._command("undo"))
+        self.redo.on_click(lambda _: self._command("redo"))
+        self.back.on_click(lambda _: work("clustering …", lambda: self._one(session.take_back)))
+        self.again.on_click(lambda _: work("clustering …", lambda: self._one(session.ask_again)))
+        self.export.on_click(lambda _: work("writing …", self._export))
         self.save.on_click(lambda _: work("saving …", self._save))
         self._tell()
         self._chosen()
+        self._follow()
+        self.questions.refresh()
         self.status.say("draw round some nodes to label them, or click two to say what they are")
 
     def layout(self) -> Any:
         """All of it, for a server or a notebook."""
         pn = panel()
-        bar = pn.Row(self.map.colouring, self.undo, self.save)
+        bar = pn.FlexBox(self.map.colouring, self.undo, self.redo, self.save, self.export)
         side = pn.Column(
-            self.picked, pn.Row(self.value, self.label, self.name),
-            pn.Row(self.together, self.apart), self.questions.layout(), self.history, width=360,
+            self.questions.layout(), self.picked, pn.Row(self.value, self.label, self.name),
+            pn.Row(self.together, self.apart), self.history, self.given,
+            pn.Row(self.back, self.again), width=360,
         )  # fmt: skip
         self.status.hold(bar, side)
         both = pn.FlexBox(
@@ -282,17 +338,45 @@ class NodeView:
         )
         return pn.Column(bar, self.status.pane, self.map.key, both, sizing_mode="stretch_width")
 
+    def _follow(self) -> None:
+        """Show what other tabs do, as long as this one is there."""
+        state, session = panel().state, self.session
+        document = state.curdoc
+        if document is None:
+            return
+
+        def tell() -> None:
+            if state.curdoc is not document:
+                document.add_next_tick_callback(
+                    lambda: self.status.say(f"in another tab: {self.refresh()}")
+                )
+
+        def gone(_: Any) -> None:
+            if tell in session.listeners:
+                session.listeners.remove(tell)
+
+        session.listeners.append(tell)
+        document.on_session_destroyed(gone)
+
+    def _command(self, command: str) -> None:
+        """What a key or a button says: undo, redo, together, apart."""
+        if command in ("undo", "redo"):
+            self.status.during("clustering …", lambda: self._step(command))
+        elif command in ("together", "apart") and not self.together.disabled:
+            self.status.during("clustering …", lambda: self._pair(command == "together"))
+
     def refresh(self) -> str:
         """Show what is so after an answer, and say it."""
         self.map.refresh()
         self.map.choose([])
         self._chosen()
         self._tell()
+        self.questions.refresh()
         last = self.session.history[-1]
-        if not last.seconds:
+        if not last.seconds and not last.moved:
             return last.words
         doubts = "".join(f"\n{one}" for one in last.warnings)
-        return f"{last.words}; {last.moved:.2%} of the nodes moved; {last.seconds:.2f} s{doubts}"
+        return f"{last.words}; {last.moved:.2%} of the rows moved; {last.seconds:.2f} s{doubts}"
 
     def _tell(self) -> None:
         steps = "".join(
@@ -304,6 +388,11 @@ class NodeView:
             "<table class='steps'><tr><th>answer</th><th>kept</th><th>moved</th></tr>"
             f"{steps}</table>"
         )
+        words = [self.session.words(one) for one in self.session.answers[: -_LISTED - 1 : -1]]
+        count = len(self.session.answers)
+        self.given.options = {f"{count - at}: {one}": count - 1 - at
+                              for at, one in enumerate(words)}  # fmt: skip
+        self.given.visible = self.back.visible = self.again.visible = bool(words)
 
     def _chosen(self) -> None:
         nodes = self.map.chosen
@@ -315,10 +404,11 @@ class NodeView:
             called = self.session.names
             shown = "".join(self.show(int(one)) for one in nodes) if self.show else ""
             named = " and ".join(
-                f"{one:,} ({escape(called.get(self.session.labels[one], 'in none'))})"
-                for one in nodes
+                f"{escape(self.session.called(one))} "
+                f"({escape(called.get(self.session.labels[one], 'in none'))})"
+                for one in nodes.tolist()
             )
-            text = f"<b>node {named}</b>{shown}"
+            text = f"<b>{named}</b>{shown}"
         self.picked.object = text
         self.label.disabled = self.name.disabled = not nodes.size
         self.together.disabled = self.apart.disabled = nodes.size != 2
@@ -336,8 +426,21 @@ class NodeView:
         self.session.pair(first, second, together)
         return self.refresh()
 
-    def _undo(self) -> str:
-        return self.refresh() if self.session.undo() else "nothing to undo"
+    def _step(self, command: str) -> str:
+        done = self.session.undo() if command == "undo" else self.session.redo()
+        return self.refresh() if done else f"nothing to {command}"
+
+    def _one(self, change: Callable[[int], None]) -> str:
+        """Do something with the answer that is chosen."""
+        change(self.given.value)
+        return self.refresh()
+
+    def _export(self) -> str:
+        assert self.output is not None
+        target = Path(f"{self.output}.answers.csv")
+        with writing.atomic(target) as temporary:
+            temporary.write_text(self.session.table(), encoding="utf-8")
+        return f"written: {target}"
 
     def _save(self) -> str:
         assert self.output is not None

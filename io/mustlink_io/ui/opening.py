@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,28 @@ import numpy as np
 import scipy.sparse as sp
 
 import mustlink as ml
-from mustlink.core.observe import Observer
+from mustlink.core.observe import Observer, recorded
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.photographs import load_image
+from mustlink_io.formats.points import columns_apart
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
-from mustlink_io.hdf5.writing import check_output
+from mustlink_io.hdf5.writing import check_output, to_json
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.points import fingerprint
+from mustlink_io.jobs.side_information import labels_of
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import checked_coordinates, flat
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.node_view import Show, ShownRows, of_array, of_folder, of_rows
 from mustlink_io.ui.parts import Page, panel
 from mustlink_io.ui.picture_view import PictureSession
+
+_NO_STEPS = Preparation()
 
 
 def page_of_picture(
@@ -82,7 +88,7 @@ def page_of_session(
     points = getattr(chosen(session.estimator), "_points", None)
     if show is None and isinstance(points, np.ndarray):
         show = of_rows(points, columns)
-    return Page(session, lambda: NodeView(session, where, show, output), title)
+    return Page(session, lambda: NodeView(session, where, show, output), title, session.place)
 
 
 def page_of_file(
@@ -93,17 +99,40 @@ def page_of_file(
     labels: str | None = None,
     map_of: str | None = None,
     show: str | None = None,
+    steps: Preparation = _NO_STEPS,
     random_state: int = 0,
     n_jobs: int | None = None,
     observer: Observer | None = None,
 ) -> Page:
     """A page of data, which are clustered by `Auto` first, or of a model in a result file.
 
-    `map_of` names coordinates (n, 2), `show` a dataset, or a folder of pictures, with an entry for
-    every row. Answers are in a file beside `output` until it is saved; an `output` that is there
-    already is the start. Raises InputError.
+    `steps` prepare columns. `map_of` names coordinates (n, 2), `show` a dataset, or a folder of
+    pictures, with an entry for every row. Answers are in a file beside `output` until it is saved;
+    an `output` that is there already is the start. Raises InputError.
     """
     panel()
+    how: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "observer": observer}
+    session, more = session_of_file(
+        text, output=output, n_clusters=n_clusters, labels=labels, map_of=map_of, show=show,
+        steps=steps, **how,
+    )  # fmt: skip
+    return page_of_session(session, **more, title=f"{parse(text).path.name} – mustlink")
+
+
+def session_of_file(
+    text: str,
+    *,
+    output: str | None = None,
+    n_clusters: int | str = "auto",
+    labels: str | None = None,
+    map_of: str | None = None,
+    show: str | None = None,
+    steps: Preparation = _NO_STEPS,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
+) -> tuple[NodeSession, dict[str, Any]]:
+    """The session of such a page, and what else `page_of_session` takes. Raises InputError."""
     place = parse(text)
     store.check_readable(place.path)
     own = place.suffix in HDF5 and not place.part and has_model(place.path)
@@ -112,32 +141,41 @@ def page_of_file(
         check_output(target, (place.path,))
     saved = place.path if own else target
     columns: tuple[str, ...] = ()
+    apart = columns_apart(text, labels, None)
     if own or (target.exists() and has_model(target)):
         estimator, beside = ml.load(saved), Carried.of(saved)
         if not own:
-            check_same(estimator, formats.load(text).to_fit(text), f"{target}: its answers", text)
+            data = formats.load(text, steps=steps, apart=apart)
+            check_same(estimator, data.to_fit(text), f"{target}: its answers", text)
         made, where = _shown_and_map(show, map_of, int(estimator.labels_.size))
     else:
-        data = formats.load(text)
-        y = None if labels is None else formats.load_classes(labels, data.n_rows).codes
+        data = formats.load(text, steps=steps, apart=apart)
+        data.report(recorded(observer))
+        pixels = None if data.image is None else data.image.shape[:2]
+        known = None if labels is None else labels_of(labels, data, pixels, text)
+        y = None if known is None else known.codes
         if data.left_out:
             raise InputError(f"{text}: {data.left_out} rows have missing values; fill them first")
         made, where = _shown_and_map(
             show, map_of, data.n_rows
         )  # before a fit that may take minutes
         columns = data.columns if data.kind == "points" else ()
+        if columns and data.fitted is not None:
+            columns = tuple(columns[at] for at in data.fitted.sources)
         affinity = "knn" if data.kind == "points" else "precomputed"
         estimator = ml.Auto(
             n_clusters, affinity=affinity, random_state=random_state, n_jobs=n_jobs
         ).fit(data.to_fit(text), y, observer=observer)
-        named = {} if data.names is None else {"/names": data.names.texts}
-        beside = Carried(entries=named if data.image is None else {**named, "/image": data.image})
+        estimator.prepared_by(data.fitted)
+        entries: dict[str, Any] = {} if data.image is None else {"/image": data.image}
+        if data.fitted is not None:
+            entries["/@preparation"] = to_json(data.fitted.to_dict())
+        beside = replace(Carried.of_files(data, known, frozenset()), entries=entries)
     journal = Journal.beside(target, estimator)
     beside = beside.then(shlex.join(["mustlink", "ui", text]))
-    return page_of_session(
-        NodeSession(estimator, journal, beside=beside), coordinates=where, show=made,
-        columns=columns, output=target, title=f"{place.path.name} – mustlink",
-    )  # fmt: skip
+    where = flat(estimator, where)  # of what is fitted: it stays where it is after answers
+    session = NodeSession(estimator, journal, beside=beside)
+    return session, {"coordinates": where, "show": made, "columns": columns, "output": target}
 
 
 def _shown_and_map(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:

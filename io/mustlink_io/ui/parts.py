@@ -13,6 +13,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,10 @@ HEX = (
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#7f3b08",
     "#003c63", "#00543e", "#7a4564", "#8a5f00",
 )  # fmt: skip
-PALETTE = tuple(tuple(int(one[at : at + 2], 16) for at in (1, 3, 5)) for one in HEX)
+# Of strokes: `mustlink cut` numbers classes by the order of their colours.
+PALETTE = tuple(
+    tuple(int(one[at : at + 2], 16) for at in (1, 3, 5)) for one in (*sorted(HEX[:7]), *HEX[7:])
+)
 
 
 def of_groups(groups: Sequence[Any]) -> list[str]:
@@ -123,6 +127,7 @@ _HOST = "127.0.0.1"
 _MESSAGE = 32 << 20  # bytes of a message of the browser
 _BODY = 1 << 20  # of a request: the page takes no files
 _TOKEN = 24  # random bytes
+_PORTS = (49_152, 65_535)  # which nobody is assigned
 
 
 def token() -> str:
@@ -211,9 +216,9 @@ class Page:
     `session` has the estimator, the answers and the history.
     """
 
-    def __init__(self, session: Any, view: Callable[[], Any], title: str) -> None:
+    def __init__(self, session: Any, view: Callable[[], Any], title: str, place: str = "") -> None:
         panel()
-        self.session, self.title, self._view = session, title, view
+        self.session, self.title, self._view, self._place = session, title, view, place
 
     def view(self) -> Any:
         """Controls and pictures of one tab."""
@@ -230,12 +235,14 @@ class Page:
     ) -> None:
         """Serve it on 127.0.0.1 until interrupted; `opened` opens a browser, `tell` the address.
 
-        Raises InputError where the port is taken or no browser can be opened.
+        Port 0 is one for what the page is of, if it is free: a browser keeps what it could not
+        send by host and port. Raises InputError where the port is taken or no browser can be
+        opened.
         """
         if opened:
             check_display()
         key = token()
-        made = served(self._document, port, key, self.title)
+        made = served(self._document, port or self._usual(), key, self.title)
         place = address(made, key)
         if tell is not None:
             tell(place)
@@ -246,6 +253,15 @@ class Page:
             # Of buttons that came later a browser sends all of it with the first click.
             warnings.filterwarnings("ignore", message="reference already known")
             made.io_loop.start()
+
+    def _usual(self) -> int:
+        """The same port for the same answers, or 0, any, where it is taken."""
+        if not self._place:
+            return 0
+        port = _PORTS[0] + crc32(self._place.encode()) % (_PORTS[1] - _PORTS[0])
+        with contextlib.suppress(InputError):
+            return _free(port)
+        return 0
 
     def _document(self) -> Any:
         return self.view().layout()

@@ -39,7 +39,8 @@ class PictureSession:
 
     `strokes` is a PNG as `mustlink cut --strokes` takes: what is painted there is taken up, and
     after every stroke it is written anew, whole or not at all. Without it nothing is written.
-    `estimator` is the `StrokeCut`, fitted as soon as two classes are painted.
+    `estimator` is the `StrokeCut`, fitted as soon as two classes are painted, whose numbers are the
+    places in `classes`, as in that command.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class PictureSession:
             self._take_up(self.path)
         self.painted = self._first.copy()
         self.strokes: list[Stroke] = []
+        self._undone: list[Stroke] = []
         self.estimator = ml.StrokeCut(random_state=random_state, n_jobs=n_jobs)
         self.cut_seconds: float | None = None
         self.history: list[dict[str, Any]] = []
@@ -65,12 +67,15 @@ class PictureSession:
     @property
     def labels(self) -> NDArray[Any] | None:
         """Class of every pixel (h, w); None until two classes are painted."""
-        return getattr(self.estimator, "labels_", None) if self.cut_seconds is not None else None
+        if self.cut_seconds is None:
+            return None
+        return np.array(self.classes)[self.estimator.labels_]
 
     @property
     def classes(self) -> list[int]:
-        """Classes that are painted."""
-        return list(np.unique(self.painted[self.painted >= 0]).tolist())
+        """Classes that are painted, in the order of their colours."""
+        painted = np.unique(self.painted[self.painted >= 0]).tolist()
+        return sorted(painted, key=lambda code: self.colours[code])
 
     def paint(self, code: int, points: Any, width: float) -> None:
         """Paint a stroke of a class, or with `ERASE` take paint away, and cut again.
@@ -93,13 +98,24 @@ class PictureSession:
             self.painted = before
             raise
         self.strokes.append(stroke)
+        self._undone.clear()
         self._keep()
+
+    def redo(self) -> bool:
+        """Paint the stroke again that was taken away last; False where there is none."""
+        if not self._undone:
+            return False
+        again = self._undone[:]
+        stroke = again.pop()
+        self.paint(stroke.code, stroke.points, stroke.width)
+        self._undone = again
+        return True
 
     def undo(self) -> bool:
         """Take the last stroke away; False where there is none."""
         if not self.strokes:
             return False
-        self.strokes.pop()
+        self._undone.append(self.strokes.pop())
         self.painted = self._first.copy()
         for stroke in self.strokes:
             self.painted[self._mask(stroke)] = stroke.code
@@ -114,7 +130,7 @@ class PictureSession:
         colours, labels = np.array(self.colours, dtype=np.uint8), self.labels
         found = image.copy()
         if labels is not None and view == "cut":
-            found = outlined(image, labels[::step, ::step], self.estimator.ground_, colours)
+            found = outlined(image, labels[::step, ::step], self._ground, colours)
         elif labels is not None and view == "parts":
             found = (image // 2 + colours[labels[::step, ::step]] // 2).astype(np.uint8)
         found[painted >= 0] = colours[painted[painted >= 0]]
@@ -126,10 +142,14 @@ class PictureSession:
             raise InputError("cut: there is none yet; paint with two colours at least")
         target = Path(path)
         outline = target.with_name(f"{target.stem}-outline.png")
-        save_image(np.searchsorted(self.classes, self.labels).astype(np.uint8), target)
+        save_image(self.estimator.labels_.astype(np.uint8), target)
         colours = np.array(self.colours, dtype=np.uint8)
-        save_image(outlined(self.image, self.labels, self.estimator.ground_, colours), outline)
+        save_image(outlined(self.image, self.labels, self._ground, colours), outline)
         return [str(target), str(outline)]
+
+    @property
+    def _ground(self) -> int:
+        return self.classes[int(self.estimator.ground_)]
 
     def _take_up(self, path: Path) -> None:
         """Strokes of a file; colours that are not among ours are put behind them."""
@@ -163,13 +183,16 @@ class PictureSession:
         if len(classes) < 2:
             self.cut_seconds = None
             return
-        began = perf_counter()
+        began, place = perf_counter(), np.full(len(self.colours) + 1, ERASE)
+        place[classes] = np.arange(len(classes))
+        strokes = place[self.painted]  # its last entry is for what is not painted
         if hasattr(self.estimator, "labels_"):
-            self.estimator.refit(self.painted.astype(np.int64))
+            self.estimator.refit(strokes)
         else:
-            self.estimator.fit(self.image, self.painted.astype(np.int64))
+            self.estimator.fit(self.image, strokes)
         self.cut_seconds = perf_counter() - began
-        shares = {code: float(np.mean(self.estimator.labels_ == code)) for code in classes}
+        counts = np.bincount(self.estimator.labels_.ravel(), minlength=len(classes))
+        shares = dict(zip(classes, (counts / counts.sum()).tolist(), strict=True))
         painted = int((self.painted >= 0).sum())
         self.history.append({"painted": painted, "shares": shares, "seconds": self.cut_seconds})
 
@@ -205,6 +228,7 @@ class PictureView:
         self.view = pn.widgets.RadioButtonGroup(options=list(VIEWS), value=VIEWS[0])
         self.more = pn.widgets.Button(name="+ class")
         self.undo = pn.widgets.Button(name="undo")
+        self.redo = pn.widgets.Button(name="redo")
         self.save = pn.widgets.Button(
             name="save", button_type="primary", visible=output is not None
         )
@@ -218,6 +242,7 @@ class PictureView:
         self.view.param.watch(lambda _: self.refresh(), "value")
         self.more.on_click(lambda _: self._offer_classes(self._shown))
         self.undo.on_click(lambda _: self.status.during("cutting …", self._undo))
+        self.redo.on_click(lambda _: self.status.during("cutting …", self._redo))
         self.save.on_click(lambda _: self.status.during("saving …", self._save))
         self.refresh()
         self.status.say(self._told())
@@ -226,8 +251,9 @@ class PictureView:
         """All of it, for a server or a notebook."""
         pn = panel()
         bar = pn.FlexBox(
-            self.chosen, self.more, self.brush, self.undo, self.save, align_items="center"
-        )
+            self.chosen, self.more, self.brush, self.undo, self.redo, self.save,
+            align_items="center",
+        )  # fmt: skip
         side = pn.Column(pn.pane.HTML("<b>shown</b>"), self.view, self.history, width=300)
         self.status.hold(bar, side)
         both = pn.FlexBox(
@@ -353,9 +379,16 @@ class PictureView:
         self.refresh()
         return self._told() if there else "nothing to undo"
 
+    def _redo(self) -> str:
+        there = self.session.redo()
+        self.refresh()
+        return self._told() if there else "nothing to do again"
+
     def _save(self) -> str:
         assert self.output is not None
-        return "written: " + ", ".join(self.session.save(self.output))
+        values = ", ".join(f"{self._name(code)}: {at}" for at, code in
+                           enumerate(self.session.classes))  # fmt: skip
+        return f"written: {', '.join(self.session.save(self.output))} (values: {values})"
 
     def _told(self) -> str:
         seconds = self.session.cut_seconds
