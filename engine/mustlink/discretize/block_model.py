@@ -21,7 +21,7 @@ from mustlink.operators.protocol import Laplacian
 from mustlink.space import Block, Dots, Gram, Vector
 
 Floats = NDArray[np.float64]
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 _SWEEPS = 15
 _SHARES = (0.5, 0.25, 0.125, 0.0625)  # of the improving nodes; half of them hardly ever go too far
 _NOISE = 1e-9  # of a node's degree: gains below are rounding
