@@ -341,8 +341,8 @@ class ConstrainedSpectral(InformedClusterer):
         choice, solution = work.kept("embedding", depends, embedding, KEPT)
         rows = request.rows(solution)
         clusters = work.kept("clusters", depends, clustered)
+        self.labels_ = self._labels(work, clusters, k)
         with recorder.stage("labels"):
-            self.labels_ = self._labels(work, clusters, k)
             check_answer(work.space.dots(rows, rows), "embedding")
             self.embedding_ = work.from_working_order(rows)
         self.graph_ = work.graph

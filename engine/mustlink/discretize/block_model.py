@@ -113,7 +113,8 @@ class BlockModel:
         """
 
         def rows(gain: Floats, _: Array, root: Floats, part: Array) -> Floats:
-            there = possible[part] | ~possible[part].any(axis=1)[:, None]
+            there = possible[part]
+            there = there | ~there.any(axis=1, keepdims=True)
             return scipy.special.softmax(np.where(there, root[:, None] * gain, -np.inf), axis=1)
 
         return self._by_gains(rows, self.laplacian.null.component)
