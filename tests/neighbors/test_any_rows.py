@@ -73,7 +73,7 @@ def graph_of(D, k=K):
     return ml.graph_from_neighbors(lists, np.take_along_axis(D, lists, 1)).affinity
 
 
-@pytest.mark.parametrize("metric", TABLE, ids=str)
+@pytest.mark.parametrize("metric", TABLE, ids=lambda one: getattr(one, "__name__", one))
 def test_dense_rows_as_scipy(metric):
     graph = ml.knn_graph(DENSE, K, metric=metric, connect=False)
     assert abs(graph.affinity - graph_of(TABLE[metric](DENSE.astype(float)))).max() < 1e-4
