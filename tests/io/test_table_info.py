@@ -57,6 +57,9 @@ def test_columns_gaps_and_equal_rows_are_told(mustlink, messy):
         if frame[name].dtype.kind == "f":
             assert column["type"] == "number"
             assert (column["low"], column["high"]) == (frame[name].min(), frame[name].max())
+        elif frame[name].dtype.kind == "M":
+            ends = str(frame[name].min().date()), str(frame[name].max().date())
+            assert (column["type"], column["low"], column["high"]) == ("date", *ends)
         else:
             assert column["type"] == "text"
             assert column["different"] == frame[name].nunique()

@@ -160,7 +160,7 @@ def test_numbers_that_make_no_sense(p, message):
 
 def test_graphs_have_no_representatives():
     X, _ = blobs(0)
-    with pytest.raises(InputError, match="representatives: they stand for points"):
+    with pytest.raises(InputError, match="representatives: they stand for dense points"):
         ml.NCut(3, representatives=5, affinity="precomputed").fit(ml.knn_graph(X))
     with pytest.raises(InputError, match="representatives: several graphs"):
         ml.NCut(3, representatives=5).fit(X, graphs=[ml.knn_graph(X)])

@@ -111,7 +111,10 @@ def _show_columns(console: Console, columns: Sequence[Mapping[str, Any]]) -> Non
 def _range(column: Mapping[str, Any]) -> str:
     if column["type"] == "text":
         return f"{column['different']:,} different"
-    return "none" if column["low"] is None else f"{column['low']:g} to {column['high']:g}"
+    low, high = column["low"], column["high"]
+    if column["type"] == "date" and low is not None:
+        return f"{low} to {high}"
+    return "none" if low is None else f"{low:g} to {high:g}"
 
 
 def _show_work(console: Console, work: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mustlink.errors import InputError
 from mustlink.neighbors.points_by_rows import count_distinct
+from mustlink.preprocessing.cells import read_cells
 from mustlink_io import formats
 from mustlink_io.formats import edges, matrices, points, tables
 from mustlink_io.hdf5 import model_tree, result, schema, store
@@ -32,15 +33,18 @@ def _table(place: formats.Place) -> tables.Table | None:
 def _column(table: tables.Table, at: int, title: str) -> tuple[dict[str, Any], Any]:
     """Facts about a column, and its numbers or those of its words."""
     cells = table.text(at)
-    numbers = points.numbers_of(cells, title, "table", slips=True)
-    kind = "number" if numbers is not None else "text"
-    values = points.numbers_of(cells, title, "table", as_codes=True) if numbers is None else numbers
-    assert values is not None
-    known = values[~np.isnan(values)]
+    read = read_cells(cells, title, "table", slips=True)
+    kind, values = "text" if read.is_words else read.kind, read.values
+    if read.is_words:
+        words: Any = points.numbers_of(cells, title, "table", as_codes=True)
+        values = words
+    known = values[~read.empty]
     info: dict[str, Any] = {"name": title, "type": kind, "missing": int(values.size - known.size)}
     if kind == "text":
         return info | {"different": int(np.unique(known).size)}, values
-    ends = (float(known.min()), float(known.max())) if known.size else (None, None)
+    ends: list[Any] = [float(known.min()), float(known.max())] if known.size else [None, None]
+    if known.size and kind == "date":
+        ends = [str(np.datetime64(int(day), "D")) for day in ends]
     return info | {"low": ends[0], "high": ends[1]}, values
 
 
