@@ -102,7 +102,7 @@ def fitted(name, **more):
     return ml.Auto(**{"random_state": 0, **options, **more}).fit(data, **known), y
 
 
-@pytest.mark.thorough(but=9)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_choice_is_the_best_of_its_evidence_and_a_sound_answer(name):
     est, y = fitted(name)
@@ -173,6 +173,7 @@ def test_a_single_way_is_the_method_itself(monkeypatch):
     assert est.candidates_[0]["held_out"] is None
 
 
+@pytest.mark.thorough
 def test_clusters_and_classes_are_the_same_answer():
     """Of the same prior; classes are by name, clusters by number."""
     names = np.array(["", "a", "b", "c"])
@@ -227,6 +228,7 @@ def test_what_makes_no_sense_is_a_line_and_changes_nothing(of_labels, options, g
     np.testing.assert_array_equal(est.labels_, before["estimator_"].labels_)
 
 
+@pytest.mark.thorough
 def test_refit_keeps_the_method_and_another_kind_chooses_anew(of_labels):
     est, y = copy(of_labels), Y
     method, graph = est.method_, est.graph_
@@ -245,7 +247,7 @@ def test_refit_keeps_the_method_and_another_kind_chooses_anew(of_labels):
     assert adjusted_rand_score(est.labels_, y) > 0.9
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["nothing", "labels", "pairs"])
 def test_new_points_are_joined(name):
     est, y = fitted(name)
@@ -259,7 +261,7 @@ def test_new_points_are_joined(name):
             est.add(new[9:12], constraints=pairs_of(y, 3))
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["labels by name", "nothing", "pairs"])
 def test_a_saved_one_goes_on_as_the_one_that_was_fitted(name, tmp_path):
     est, y = fitted(name)
@@ -295,6 +297,7 @@ def test_a_fit_that_knew_nothing_takes_answers():
     np.testing.assert_array_equal(est.labels_, Y)
 
 
+@pytest.mark.thorough
 def test_of_many_points_a_sample_is_judged(monkeypatch):
     """Candidates see some of the rows, the chosen one all of them."""
     monkeypatch.setattr(auto, "_WHOLE", 50)
@@ -320,6 +323,7 @@ def test_a_graph_that_stays_on_disk_is_fitted_there(on_disk):
     assert adjusted_rand_score(est.labels_, OF_NODES) > 0.9
 
 
+@pytest.mark.thorough
 def test_weights_and_other_graphs_count():
     """Rows that count twice are as rows that are there twice."""
     known, weight = labelled(Y, 6), np.where(np.arange(N) < 30, 2.0, 1.0)

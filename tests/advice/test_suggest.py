@@ -241,6 +241,7 @@ def test_labels_name_the_number_of_clusters(points):
 # ---------------------------------------------------------------- metric, pictures, samples
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("unknown", ["", "-1", None, float("nan")])
 def test_classes_have_names_as_in_fit(unknown, points):
     X, y = points

@@ -79,7 +79,7 @@ def test_iterations_on_every_graph(name):
         assert_valid(est, W.shape[0])
 
 
-@pytest.mark.thorough(but=3)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("table", POINTS)
 def test_every_estimator_on_every_table(table):
     X = POINTS[table]()

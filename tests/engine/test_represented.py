@@ -103,6 +103,7 @@ def test_pairs_of_points_are_kept_through_their_representatives():
     assert est.constraints_.n_constraints == known.n_constraints
 
 
+@pytest.mark.thorough
 def test_auto_chooses_by_pairs_on_representatives():
     X, y = blobs(1, 240)
     rng = np.random.default_rng(0)

@@ -162,6 +162,7 @@ def test_a_class_that_is_new_has_its_name(table, verb, capsys):
         assert {*NAMES, "9"} <= set(store.texts(file, where))
 
 
+@pytest.mark.thorough
 def test_a_slip_is_an_error_that_names_the_class(table, capsys):
     result("cluster")
     before = Path("out.h5").read_bytes()

@@ -391,6 +391,7 @@ def test_what_there_is_is_shared_by_jobs_that_name_no_memory(folder, monkeypatch
     assert batch_run.admission(own, here.limit, 1.0, here).refused
 
 
+@pytest.mark.thorough
 def test_the_least_that_works_is_told_by_the_plan(fake, run, monkeypatch):
     def estimate(job, *, speed, here=None):
         if job.params["random_state"] == 1:

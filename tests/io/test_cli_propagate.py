@@ -136,6 +136,7 @@ def test_default_is_auto_and_the_engine_agrees(propagated, data):
     assert (found["labels"] == again["labels"]).all()
 
 
+@pytest.mark.thorough
 def test_keys_for_machines(propagated):
     result, _ = propagated("points.h5 --labels few.txt --memory 40GB")
     assert {
@@ -163,6 +164,7 @@ def test_keys_for_machines(propagated):
     assert (result["n_labels"], result["labels_kept"]) == (len(KNOWN), 1)
 
 
+@pytest.mark.thorough
 def test_the_summary_for_people(mustlink, tmp_path):
     code, said, err = mustlink(f"propagate points.h5 --labels gaps.txt -o {tmp_path}/o.h5")
     assert code == 0, err
@@ -213,6 +215,7 @@ def test_a_graph_made_before(propagated, data, method):
         assert (found["label_distributions"] == alone["label_distributions"]).all()
 
 
+@pytest.mark.thorough
 def test_the_file_as_the_format_says(mustlink, tmp_path):
     out = tmp_path / "out.h5"
     mustlink(f"propagate points.h5 --labels few.txt -o {out} --quiet")

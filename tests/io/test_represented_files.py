@@ -60,6 +60,7 @@ def test_clusters_from_a_file(mustlink, case, held, tmp_path):
         assert np.array_equal(ml.load(out).predict(X[:50]), here.predict(X[:50]))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["csp", "srcp"])
 def test_labels_are_carried_down(mustlink, case, held, method, tmp_path):
     path, _, y, _ = case
@@ -84,6 +85,7 @@ def test_labels_are_spread_and_kept(mustlink, case, held, tmp_path):
     assert np.allclose(shares_of, here.label_distributions_, atol=1e-6)  # in single precision
 
 
+@pytest.mark.thorough
 def test_a_plan_of_a_hundred_million_points(mustlink):
     how = ("-k", 20, "-m", "ncut", "--representatives", 1000, "--memory", "4GB", "--json")
     code, said, wrong = mustlink("plan", "100000000x16", *how)

@@ -137,6 +137,7 @@ def test_names_of_columns_are_looked_at_before_their_text(mustlink, data, tmp_pa
         assert f"{option}: no column is called 'customer_idd'; did you mean 'customer_id'?" in err
 
 
+@pytest.mark.thorough
 def test_fewer_clusters_than_classes_are_named_and_no_classifier_is_advised(
     mustlink, data, tmp_path
 ):

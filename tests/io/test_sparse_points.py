@@ -49,6 +49,7 @@ def run(capsys, *words):
     return code or 0, json.loads(out) if out.startswith("{") else out, err
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["words.npz", "words.mtx", "words.h5", "words.svmlight"])
 def test_rows_stay_sparse(folder, name, capsys, tmp_path):
     data = formats.load(str(folder / name), sparse=True)
@@ -94,6 +95,7 @@ def test_metrics(folder, more, capsys, tmp_path):
     assert est.predict(new if more[1] == "jaccard" else new.toarray()).shape == (5,)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("method", ["gfhf", "lnp", "auto"])
 def test_labels_spread(folder, method, capsys, tmp_path):
     words = "propagate", folder / "words.npz", "--labels", folder / "few.csv", "-m", method

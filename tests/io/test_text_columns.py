@@ -72,6 +72,7 @@ def test_ids_that_are_words_become_columns_if_asked(tmp_path):
     assert not found.doubts
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_from_a_table_as_it_is_to_new_rows(mustlink, tmp_path, ending):
     """Ids, words, dates and empty cells: suggest, cluster, and the model, without an option."""

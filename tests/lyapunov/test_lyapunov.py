@@ -582,6 +582,7 @@ def test_what_may_be_above_a_share(monkeypatch, shape):
     assert not field.may_be_above(Edges.of_matrix(S), floors, np.minimum(parts, 1))[0].size
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])
 def test_threads_change_nothing(monkeypatch, tol):
     import numba

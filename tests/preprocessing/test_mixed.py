@@ -171,6 +171,7 @@ def test_a_fit_takes_new_rows_as_they_are(frame, tmp_path):
     assert found.fit(np.arange(40.0).reshape(20, 2))._preparation is None  # nothing is left of it
 
 
+@pytest.mark.thorough
 def test_every_way_in_prepares_alike(frame):
     X, group = frame
     points, _ = points_of_table(X)

@@ -110,6 +110,7 @@ def test_methods_answer_as_their_dense_twins(name):
     assert compared > 90
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 @pytest.mark.parametrize("name", ["llelpc", "ltsalpc"])
 def test_orthogonal_variants_are_balanced_and_stationary(name, solver):
@@ -291,7 +292,7 @@ def name_of(est):
     return f"{type(est).__name__} {getattr(est, 'variant', getattr(est, 'orthogonal', ''))}"
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("solver", ["cg", "dense"])
 @pytest.mark.parametrize("est", EVERY, ids=name_of)
 def test_duplicates_single_precision_and_one_label_a_class(est, solver):

@@ -27,6 +27,7 @@ def folder(tmp_path, monkeypatch):
     return truth
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("data", "labels", "steps"),
     [("trees.csv", "few.csv", Preparation()),
@@ -55,6 +56,7 @@ def test_names_of_rows_that_are_not_there_are_named(folder, tmp_path):
         session_of_file("trees.csv", labels="odd.csv", n_clusters=3)
 
 
+@pytest.mark.thorough
 def test_the_map_stays_where_it_is_when_answers_are_read_again(folder):
     session, more = session_of_file("trees.csv", labels="few.csv", n_clusters=3)
     session.label(np.arange(20, 60), "oak")

@@ -103,7 +103,7 @@ def test_redo_paints_again_what_was_taken_away():
     assert not session.redo()
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("codes", [(0, 1), (1, 0), (7, 2), (3, 8, 0)])
 def test_the_cut_of_the_page_is_that_of_the_command(codes, tmp_path):
     """The same numbers, after strokes one by one, of which one was taken away."""
