@@ -181,8 +181,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _as_fitted(self, X: Any) -> Any:
         """New points prepared as the fitted ones were, as files are read; raises InputError."""
         if self._preparation is None:
+            points = as_rows(X)
             check_columns(self, X, reset=False)
-            return X
+            return points
         return self._preparation.transform(X).astype("float32")
 
     def keep_in(self, keeper: CheckpointStore | None) -> Self:

@@ -30,10 +30,14 @@ Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
 
 
 def resolved_metric(metric: Any, points: Any) -> Any:
-    """The metric by its usual name; "auto" is cosine for sparse rows, Euclidean for others."""
+    """The metric by its usual name; "auto" is cosine for sparse rows, Euclidean for others.
+
+    Sparse rows of which one has no entry, so that it has no direction, are Euclidean as well.
+    """
     if isinstance(metric, str):
         if metric == AUTO:
-            return "cosine" if sp.issparse(points) else "euclidean"
+            directed = sp.issparse(points) and np.diff(sp.csr_matrix(points).indptr).all()
+            return "cosine" if directed else "euclidean"
         return _OTHER_NAMES.get(metric, metric)
     if not callable(metric):
         raise InputError(f"metric: {metric!r} given; give a name, or a function of two rows")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import knn_plan, other_plan
@@ -142,6 +143,11 @@ def knn_graph(
     recorder.estimator = recorder.estimator or "graph"
     points, _ = prepared_points(points, recorder)
     shelf = StageCache(recorder, keeper)
+    if metric == AUTO and sp.issparse(points) and resolved_metric(metric, points) == "euclidean":
+        recorder.note(
+            "metric: euclidean, as rows without an entry have no direction; leave these out, and "
+            "it is cosine"
+        )
     metric = resolved_metric(metric, points)
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     check_choice(duplicates, ("keep", "merge"), "duplicates")
