@@ -11,6 +11,7 @@ from PIL import Image
 
 import mustlink as ml
 from cases import blobs
+from mustlink.core.state import chosen
 from mustlink_io.commands import cli
 from mustlink_io.formats import results
 from mustlink_io.formats.photographs import save_image
@@ -94,7 +95,7 @@ def test_all_that_a_result_says_of_its_rows_stays(table, verb, more, capsys):
     assert then["command"] == f"{first['command']} && mustlink answer out.h5 ask.csv -o new.h5"
     assert then["confidence"]["calibrated"] is not None
     est = ml.load("new.h5")
-    assert np.asarray(est._points).shape == (120, 5)  # of the table, prepared as at first
+    assert np.asarray(chosen(est)._points).shape == (120, 5)  # of the table, prepared as at first
     answered("new.h5", [4], NAMES[table[4:5]])  # and again, in its place
     assert entries("new.h5") == entries("out.h5")
 

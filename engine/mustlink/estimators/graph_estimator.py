@@ -284,7 +284,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         tags = super().__sklearn_tags__()
         is_graph = self.affinity in PRECOMPUTED
         tags.input_tags.pairwise = is_graph
-        tags.input_tags.sparse = is_graph or self.affinity in POINTS
+        sparse = self.affinity in POINTS and not getattr(self, "_needs_points", False)
+        tags.input_tags.sparse = is_graph or sparse
         return tags
 
     @property
