@@ -148,7 +148,7 @@ def test_side_information_from_every_source(mustlink, tmp_path, source):
     result = json.loads(said)
     assert result["sizes"] == [40, 40, 40]
     assert result["satisfaction"]["kept"] == 1
-    assert result["parameters"]["method"] == "csp"
+    assert result["parameters"]["method"] == "auto"
     assert [item["role"] for item in result["inputs"]] == ["data", "labels", "constraints"]
     code, said, err = mustlink(f"score {out} --truth points.h5 --constraints pairs.csv --json")
     assert code == 0, err

@@ -166,7 +166,7 @@ def _run(
         "stages_from_before": work.recalled,
         "planned_peak_bytes": None if planned is None else planned.peak_bytes,
     }
-    parameters = {"method": job.method, **estimator.get_params()}
+    parameters = {**estimator.get_params(), "method": job.method}
     if not job.steps.is_nothing:
         parameters["preparation"] = job.steps.to_dict()
     result = result_of(estimator, findings, content, recorder, parameters, inputs)
