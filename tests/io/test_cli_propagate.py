@@ -130,7 +130,8 @@ def test_default_is_auto_and_the_engine_agrees(propagated, data):
     assert result["method"] == "GFHF"
     assert "auto" in result["choices"]
     few = formats.load_classes(str(data / "few.txt")).codes
-    expected = engine.Auto(random_state=0).fit(np.load(data / "points.npy").astype("f4"), few)
+    X = np.load(data / "points.npy").astype("f4")
+    expected = engine.Auto(answers="classes", random_state=0).fit(X, few)
     np.testing.assert_allclose(found["label_distributions"], expected.label_distributions_)
     again = propagated("points.npy --labels few.txt --threads 2")[1]
     assert (found["labels"] == again["labels"]).all()
