@@ -47,7 +47,7 @@ def test_memberships_are_written_told_and_exported(points, run):
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     np.testing.assert_array_equal(sure, P.max(axis=1))
     X, y = np.load(points / "points.npy"), np.load(points / "labels.npy")
-    here = ml.CSP(3, random_state=0).fit(X, y)
+    here = ml.Auto(3, random_state=0).fit(X, y)
     np.testing.assert_allclose(here.confidence_, sure, rtol=1e-4)  # the file has float32 points
     facts = json.loads(run("report", out, "--json"))
     assert facts["kind"] == "clusters"
