@@ -60,9 +60,7 @@ def folder(texts, tmp_path_factory):
     np.savetxt(found / "numbers.csv", np.eye(4), delimiter=",", header="a,b,c,d", comments="")
     with h5py.File(found / "points.h5", "w") as file:
         file["points"] = np.eye(4)
-    (found / "links.mtx").write_text(
-        "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n"
-    )
+    scipy.io.mmwrite(found / "links.mtx", sp.eye(4))
     (found / "empty").mkdir()
     (found / "latin").mkdir()
     (found / "latin" / "a.txt").write_bytes("Thé".encode("latin-1"))

@@ -27,6 +27,7 @@ LARGE = 2**22  # bytes; a smaller file is read by numpy before pyarrow is import
 COMMENTS = "#%"
 _FIRST_BYTES = 2**16  # of a table, whose first block shows which columns are words
 _ARROW_BYTES = 2**20  # that a thread of pyarrow reads at once
+_LONGEST = 2**27  # bytes up to which an open quote is that of a cell, and no slip
 _BLANKS = re.compile(rb"[ \t\r]+")
 
 Kind = type[int] | type[float] | type[str]
@@ -152,7 +153,8 @@ class TextFile:
                 cut = read.rfind(b"\n") + 1
                 block, rest = (rest + read[:cut], read[cut:]) if cut else (b"", rest + read)
                 size = BLOCK_BYTES
-                if self.mark is not None and block.count(b'"') % 2:  # it ends within a cell
+                ended = self.mark is None or block.count(b'"') % 2 == 0
+                if not ended and len(block) < _LONGEST:  # it ends within a cell of several lines
                     rest = block + rest
                     continue
                 if any(mark in block for mark in comments.encode()):

@@ -51,11 +51,13 @@ def load(place: Place, column: str) -> Texts:
     without a word that others have, too, has no direction, and is left out. Cost O(letters).
     """
     check_kind(place)
+    where = f"{place}:{store.text(column)[:40]}"
+    texts: list[str]
+    names: NDArray[np.object_] | None
     if place.path.is_dir():
-        texts, names = _of_folder(place.path)
         where = str(place)
+        texts, names = _of_folder(place.path)
     else:
-        where = f"{place}:{store.text(column)[:40]}"
         read = _of_lines if place.suffix in LINES else _of_table
         texts, names = read(place.path, column, where)
     rows, notes = _weighed(texts, where)
@@ -135,7 +137,8 @@ def _decoded(path: Path) -> str:
 
 def _of_lines(path: Path, column: str, where: str) -> tuple[list[str], NDArray[np.object_] | None]:
     """The texts under a key of lines of JSON, and their names if the first key is of names."""
-    texts, names = [], []
+    texts: list[str] = []
+    names: list[str] = []
     called: str | None = None
     for number, line in enumerate(_decoded(path).split("\n"), 1):
         if not line.strip():
