@@ -189,7 +189,7 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
     true = {} if truth is None else {TRUTH: formats.parse(truth).path}
     for role, path in {**ready.inputs, **true}.items():
         with where.about(spec.name, role):
-            store.check_readable(path)
+            store.check_readable(path, folder=role == "data" and job.text is not None)
     if ready.output.parent.is_dir():  # else it is made when the job begins
         with where.about(spec.name, "output"):
             writing.check_output(ready.output, ready.inputs.values())

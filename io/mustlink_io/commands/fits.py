@@ -125,6 +125,7 @@ def cluster(**given: Any) -> int:
       mustlink cluster graph.mtx -k 5 -m csp --constraints pairs.csv -o out.h5
       mustlink cluster links.mtx --view words.h5 --labels few.csv -k 5 -o out.h5
       mustlink cluster words.mtx --as bipartite -k 20 -o out.h5
+      mustlink cluster mails.csv --text body -k 20 -o out.h5
       mustlink cluster follows.edges -k 5 -m disim -o out.h5
       mustlink cluster points.h5 -k 10 -m csc-gfhf --labels few.csv -o out.h5
       mustlink cluster points.h5 -k 10 -m srcp --constraints pairs.csv -o out.h5

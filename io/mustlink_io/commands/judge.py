@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from mustlink_io.commands.options import AS, DROP, JSON, MEMORY, QUIET, VIEW, WEIGHTS, several
+from mustlink_io.commands.options import (
+    AS,
+    DROP,
+    JSON,
+    MEMORY,
+    QUIET,
+    TEXT,
+    VIEW,
+    WEIGHTS,
+    several,
+)
 from mustlink_io.terminal.console import (
     constraints_kept,
     emit,
@@ -27,7 +37,7 @@ from mustlink_io.terminal.console import (
 @click.option("-k", "n_clusters", type=int, help="Clusters, if you know how many.")
 @click.option("--labels", help="Known labels, -1 unknown, as of the cluster command.")
 @click.option("--constraints", help="Pairs or a second graph, as of the cluster command.")
-@several(DROP, VIEW, AS, WEIGHTS, MEMORY, QUIET, JSON)
+@several(DROP, VIEW, AS, TEXT, WEIGHTS, MEMORY, QUIET, JSON)
 def suggest(data: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 

@@ -206,6 +206,12 @@ VIEW = file_option(
     help="Another graph of the same nodes, in the same order, as mustlink graph makes of another "
     "table; may be repeated. Their sum is taken, each divided by its volume.",
 )
+TEXT = click.option(
+    "--text",
+    metavar="COLUMN",
+    help="DATA are texts: a column of a .csv or .parquet, a key of a .jsonl, or a folder of text "
+    "files in UTF-8 (then any word). Rows are tf-idf, which stay sparse, by cosine.",
+)
 WEIGHTS = file_option(
     "--weights",
     "sample_weight",
@@ -241,6 +247,7 @@ OF_GRAPH = (
         "must-links above cannot-links, without constraints the others' edges above random pairs.",
     ),
     AS,
+    TEXT,
     click.option(
         "--affinity",
         type=click.Choice(["auto", "knn", "precomputed", "rbf"]),

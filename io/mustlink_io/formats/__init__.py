@@ -16,6 +16,7 @@ from mustlink_io.formats.labels import (
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
 from mustlink_io.formats.priors import load_beliefs, load_prior, load_weights
 from mustlink_io.formats.tables import NodeNames, names_or_none
+from mustlink_io.formats.texts import TextColumn, files_of
 from mustlink_io.hdf5.file_names import HDF5, METIS, Place, parse
 
 __all__ = [
@@ -28,8 +29,10 @@ __all__ = [
     "NodeNames",
     "PairFile",
     "Place",
+    "TextColumn",
     "Want",
     "default_part",
+    "files_of",
     "load",
     "load_beliefs",
     "load_classes",

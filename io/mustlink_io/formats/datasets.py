@@ -18,9 +18,10 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.fitted import Fitted
 from mustlink.preprocessing.mixed import FittedTable
 from mustlink.preprocessing.request import Preparation
-from mustlink_io.formats import anndata, edges, matrices, networks, points, tables
+from mustlink_io.formats import anndata, edges, matrices, networks, points, tables, texts
 from mustlink_io.formats.points import Advance, Apart, PointsSpec, Reopen, silent
 from mustlink_io.formats.tables import NodeNames, names_or_none
+from mustlink_io.formats.texts import TextColumn
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import (
     EDGES,
@@ -35,7 +36,7 @@ from mustlink_io.hdf5.file_names import (
 from mustlink_io.hdf5.store import FileNames
 
 Kind = Literal["points", "graph"]
-Want = Literal["points", "graph", "bipartite", "directed"]
+Want = Literal["points", "graph", "bipartite", "directed"] | TextColumn
 
 
 @dataclass(frozen=True)
@@ -312,14 +313,20 @@ def load(
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
-    its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
+    its rows and columns, "directed" edges in their directions, a `TextColumn` texts as sparse
+    points, whatever else is set. Points in HDF5 that need more than
     `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
     where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
     left as NaN if allowed; rows of `sparse` matrices are points in CSR if allowed, else an array.
     Raises InputError.
     """
     place = parse(text)
-    store.check_readable(place.path)
+    store.check_readable(place.path, folder=isinstance(want, TextColumn))
+    if isinstance(want, TextColumn):
+        if not steps.is_nothing:
+            raise InputError(f"{place}: --text has no columns to prepare or drop; leave that out")
+        read = texts.load(place, want.column)
+        return InputData("points", place=place, **vars(read))
     spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps, sparse)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, spec)
@@ -490,8 +497,11 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
 
 
 def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 2**20) -> str:
-    """SHA-256 of a file as hexadecimal, read in blocks."""
+    """SHA-256 of a file as hexadecimal, read in blocks; of a folder of files and names."""
     path = Path(path)
+    if path.is_dir():
+        parts = (f"{sha256(one)} {one.relative_to(path)}\n" for one in texts.files_of(path))
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
     size, done = path.stat().st_size, 0
     digest, block = hashlib.sha256(), memoryview(bytearray(block_bytes))
     with path.open("rb", buffering=0) as file:

@@ -27,6 +27,7 @@ LARGE = 2**22  # bytes; a smaller file is read by numpy before pyarrow is import
 COMMENTS = "#%"
 _FIRST_BYTES = 2**16  # of a table, whose first block shows which columns are words
 _ARROW_BYTES = 2**20  # that a thread of pyarrow reads at once
+_LONGEST = 2**27  # bytes up to which an open quote is that of a cell, and no slip
 _BLANKS = re.compile(rb"[ \t\r]+")
 
 Kind = type[int] | type[float] | type[str]
@@ -132,9 +133,16 @@ class TextFile:
     def blocks(self, comments: str = COMMENTS, first: int | None = None) -> Iterator[bytes]:
         """Yield blocks of whole lines, each ending with a newline, without comments.
 
-        The `first` block may have another size in bytes.
+        The `first` block may have another size in bytes. A cell in quotes may be of several lines.
         """
-        comment = re.compile(rb"(?m)^[ \t]*[" + re.escape(comments.encode()) + rb"][^\n]*\n")
+        words = rb"(?m)^[ \t]*[" + re.escape(comments.encode()) + rb"][^\n]*\n"
+        comment, quoted = re.compile(words), re.compile(words + rb'|("[^"]*")')
+
+        def plain(block: bytes) -> bytes:
+            if self.mark is None or b'"' not in block:
+                return comment.sub(b"", block)
+            return quoted.sub(lambda found: found[1] or b"", block)
+
         with self.path.open("rb") as file:
             if file.read(3) != b"\xef\xbb\xbf":
                 file.seek(0)
@@ -145,12 +153,16 @@ class TextFile:
                 cut = read.rfind(b"\n") + 1
                 block, rest = (rest + read[:cut], read[cut:]) if cut else (b"", rest + read)
                 size = BLOCK_BYTES
+                ended = self.mark is None or block.count(b'"') % 2 == 0
+                if not ended and len(block) < _LONGEST:  # it ends within a cell of several lines
+                    rest = block + rest
+                    continue
                 if any(mark in block for mark in comments.encode()):
-                    block = comment.sub(b"", block)
+                    block = plain(block)
                 if block:
                     yield block
             if rest:
-                yield comment.sub(b"", rest + b"\n")
+                yield plain(rest + b"\n")
 
     def columns(self, kinds: Sequence[Kind], first: int | None = None) -> Iterator[list[Column]]:
         """Yield columns of a block of lines: int64, float64 (NaN for an empty cell) or `Words`.
@@ -318,7 +330,11 @@ def _by_arrow(reader: Any, block: bytes, mark: str | None, kinds: Sequence[Kind]
         return reader.read_csv(
             pyarrow.BufferReader(text),
             reader.ReadOptions(column_names=names, block_size=_ARROW_BYTES),
-            reader.ParseOptions(delimiter=mark or " ", quote_char='"' if mark else False),
+            reader.ParseOptions(
+                delimiter=mark or " ",
+                quote_char='"' if mark else False,
+                newlines_in_values=mark is not None and b'"' in text,
+            ),
             reader.ConvertOptions(
                 column_types=dict(zip(names, (types[kind] for kind in kinds), strict=True)),
                 null_values=[""],

@@ -90,14 +90,14 @@ def refusing(what: str) -> Iterator[None]:
         raise InputError(f"{what} ({words})") from error
 
 
-def check_readable(path: Path) -> None:
-    """Raise InputError unless `path` is there, no folder, and this process may read it."""
+def check_readable(path: Path, *, folder: bool = False) -> None:
+    """Raise InputError unless `path` is there, no `folder` but where it may be, and readable."""
     try:
         if not path.exists():
             raise InputError(f"{path}: no such file")
     except OSError as error:  # a name too long, a link that leads to itself
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if path.is_dir():
+    if path.is_dir() and not folder:
         raise InputError(f"{path}: is a directory, not a file")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: no permission to read it")

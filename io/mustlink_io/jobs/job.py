@@ -10,6 +10,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -49,7 +50,7 @@ def _size(memory: int | str | None) -> str | None:
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was set, `steps` prepare the
     columns of points before. `sample_weight` is a file that says how often every row counts,
-    `views` are other graphs of the same nodes.
+    `views` are other graphs of the same nodes, `text` is a column of texts that are the points.
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
@@ -66,6 +67,7 @@ class Job(ABC):
     sample_weight: str | None = None
     views: tuple[str, ...] = ()
     read_as: Literal["points", "bipartite"] | None = None
+    text: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
     threads: int | None = None
@@ -152,6 +154,7 @@ class Job(ABC):
             "--view": self.views,
             "--weights": self.sample_weight,
             "--as": self.read_as,
+            "--text": self.text,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
             "--memory": _size(self.memory),
@@ -171,6 +174,8 @@ class Job(ABC):
     @property
     def wanted(self) -> formats.Want | None:
         """What the data is read as, whatever it looks like."""
+        if self.text is not None:
+            return formats.TextColumn(self.text)
         is_graph = self.params.get("affinity") == "precomputed"
         return self.methods[self.method].reads or self.read_as or ("graph" if is_graph else None)
 
@@ -244,9 +249,32 @@ class Job(ABC):
                 f"--as {self.read_as}: --affinity precomputed says that the data is a graph; leave "
                 "one of them out"
             )
+        self._check_text(method)
         if "labels" in method.needs and self.labels is None:
             raise InputError(f"-m {self.method}: needs labels of some nodes; give --labels FILE")
         self.estimator()._check()
+
+    def _check_text(self, method: Method) -> None:
+        from mustlink.neighbors.sparse_points import SPARSE
+
+        if self.text is None:
+            return
+        if self.read_as is not None:
+            raise InputError(f"--as {self.read_as}: --text reads texts as points; leave it out")
+        if method.reads is not None or "points" in method.needs:
+            raise InputError(
+                f"-m {self.method}: takes no texts; leave out --text, or choose another"
+            )
+        affinity = self.params.get("affinity", "knn")
+        if affinity == "precomputed" or not self.takes_sparse:
+            name = "metric" if affinity in ("auto", "knn") else "affinity"
+            raise InputError(
+                f"{flag(name)} {self.params[name]}: --text makes sparse points, for --affinity knn "
+                f"and --metric {', '.join(SPARSE)}; leave it out"
+            )
+        folder, output = (Path(formats.parse(one).path) for one in (self.data, self.output))
+        if folder.is_dir() and folder.resolve() in output.resolve().parents:
+            raise InputError(f"{output}: is in the folder of the texts; write it elsewhere")
 
     def _check_output(self) -> None:
         place = formats.parse(self.output)

@@ -20,7 +20,8 @@ from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats.points import Apart
 
-_HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content", "sparse")
+_HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content", "sparse", "text")
+_LATER = {"content", "sparse", "text"}  # which older models have not
 _ROWS = 1 << 16  # looked at in one go
 
 
@@ -74,6 +75,8 @@ class PointsElsewhere:
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self._model}: damaged: how points were read; save anew") from error
         how["want"] = "points" if self.reference["want"] == "points" else None
+        if self.reference.get("text") is not None:
+            how["want"] = formats.TextColumn(str(self.reference["text"]))
         how["sparse"] = bool(self.reference.get("sparse"))
         return as_rows(formats.load(str(place), **how).value)
 
@@ -86,7 +89,8 @@ class PointsElsewhere:
         beside = self._model.parent / place.path
         if not os.path.exists(place.path) and os.path.exists(beside):
             place = replace(place, path=beside)
-        if os.path.exists(place.path) and not place.path.is_file():
+        of_texts = self.reference.get("text") is not None and place.path.is_dir()
+        if os.path.exists(place.path) and not (place.path.is_file() or of_texts):
             raise InputError(
                 f"{self._model}: its points are those of {place.path}, which is no regular file; "
                 "give them: mustlink.load(path, data=X)"
@@ -111,7 +115,10 @@ def reference_of(
     """How points are found again: from which file, read as what, prepared how; and which."""
     complete = [(one.option, one.name) for one in apart]
     which = list(X.shape), fingerprint(X), bool(sp.issparse(X))
-    return dict(zip(_HOW, (text, sha256, want, steps.to_dict(), complete, *which), strict=True))
+    column = want.column if isinstance(want, formats.TextColumn) else None
+    want = want if column is None else "points"
+    how = text, sha256, want, steps.to_dict(), complete, *which, column
+    return dict(zip(_HOW, how, strict=True))
 
 
 def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
@@ -121,9 +128,7 @@ def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
     """
     shape: Any = reference.get("shape")
     fine = isinstance(shape, list | tuple) and len(shape) == 2
-    complete = "digest" in reference or set(_HOW) - {"content", "sparse"} <= set(reference) <= set(
-        _HOW
-    )
+    complete = "digest" in reference or set(_HOW) - _LATER <= set(reference) <= set(_HOW)
     complete = complete and isinstance(reference.get("file", ""), str)
     if not fine or not complete or not all(isinstance(size, int) and size > 0 for size in shape):
         raise InputError(f"{model}: damaged: the reference to its points; save it anew")

@@ -86,8 +86,8 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     deadline = Deadline.of(job.time_limit, job.began)
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
-    for path in paths.values():
-        store.check_readable(path)
+    for role, path in paths.items():
+        store.check_readable(path, folder=role == "data" and job.text is not None)
     inputs = [path for path in paths.values() if not (job.in_place and path == paths["data"])]
     target = writing.check_output(job.output, inputs)
     if job.target is not None:
@@ -310,6 +310,7 @@ def _checksums(job: Job, paths: Mapping[str, Path], recorder: Recorder) -> list[
         for role, path in paths.items():
             if path not in digests:
                 digests[path] = formats.sha256(path, advance)
-            size, digest = path.stat().st_size, digests[path]
+            size = sum(one.stat().st_size for one in formats.files_of(path))
+            digest = digests[path]
             found.append(Input(role=role, name=job.inputs[role], bytes=size, sha256=digest))
     return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from mustlink.advice.suggest import Suggestion
 from mustlink.constraints import Constraints
@@ -24,6 +26,7 @@ from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.side_information import labels_of, load_constraints, load_graph
 
+_COMPONENTS = 50  # of texts
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
 
 
@@ -37,7 +40,8 @@ def suggest_for(
     memory: int | str | None = AUTO,
     sample_weight: str | None = None,
     views: tuple[str, ...] = (),
-    read_as: formats.Want | None = None,
+    read_as: Literal["points", "bipartite"] | None = None,
+    text: str | None = None,
     drop: tuple[str | int, ...] = (),
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
@@ -53,10 +57,13 @@ def suggest_for(
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
         apart = columns_apart(data, labels, sample_weight)
-        loaded, before = _load(data, read_as, advance, apart, drop)
+        if text is not None and read_as is not None:
+            raise InputError(f"--as {read_as}: --text reads texts as points; leave it out")
+        want = read_as if text is None else formats.TextColumn(text)
+        loaded, before = _load(data, want, advance, apart, drop)
         for note in loaded.notes:
             recorder.note(note)
-        n_nodes = int(loaded.value.shape[0])
+        n_nodes = int(loaded.value.shape[0]) + loaded.left_out
         codes = None
         if labels is not None:
             pixels = None if loaded.image is None else loaded.image.shape[:2]
@@ -68,6 +75,11 @@ def suggest_for(
         if sample_weight is not None:
             formats.load_weights(sample_weight, loaded.n_rows, loaded.names, data)
             recorder.note("--weights: in this look at the data every row counts once")
+    shape = None
+    if text is not None:
+        if known is not None and loaded.kept is not None:
+            known = known[loaded.kept]
+        loaded, shape = _reduced(loaded, recorder)
     value = _with_views(loaded, views, known, recorder) if views else loaded.value
     columns = loaded.columns
     if columns and loaded.fitted is not None:  # those of one word keep the name of all of them
@@ -89,11 +101,11 @@ def suggest_for(
     reasons = (*found.reasons, *filled)
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
     files: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "views": views}
-    job = job_of(found, data, constraints, **files, read_as=read_as)
+    job = job_of(found, data, constraints, **files, read_as=read_as, text=text)
     return {
         "data": data,
         **found.to_dict(),
-        **_plan(found, job, loaded.place.path.stat().st_size),
+        **_plan(found, job, loaded.place.path.stat().st_size, shape),
         "command": job.command,
         "notes": recorder.remarks,
         "warnings": [*found.warnings, *recorder.warnings],
@@ -151,9 +163,24 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.InputD
     return replace(steps, impute=before.impute, drop=drop)
 
 
-def _plan(found: Suggestion, job: Job, size: int) -> dict[str, Any]:
+def _reduced(loaded: formats.InputData, recorder: Recorder) -> tuple[formats.InputData, Shape]:
+    """Texts as dense rows of length 1, which the look at points needs, and their own shape."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    n, d = loaded.value.shape
+    shape = Shape(n, d, 0, loaded.place.path.stat().st_size, entries=int(loaded.value.nnz))
+    few = min(_COMPONENTS, n - 1, d - 1)
+    if few < 1:
+        raise InputError(f"{loaded.place}: a single word in all texts, nothing to look at")
+    rows = TruncatedSVD(few, random_state=0).fit_transform(loaded.value)
+    recorder.note(f"--text: this look is at {few} components, the command has all words")
+    return replace(loaded, value=normalize(rows).astype(np.float32)), shape
+
+
+def _plan(found: Suggestion, job: Job, size: int, shape: Shape | None) -> dict[str, Any]:
     edges = 0 if found.seen.kind == "points" else 2 * found.seen.links.edges
-    shape = Shape(found.seen.n, found.seen.d, edges, size)
+    shape = shape or Shape(found.seen.n, found.seen.d, edges, size)
     try:
         plan = plan_job(job, shape=shape, speed=measured_speed())
     except InputError:  # too little memory, which is among the warnings
