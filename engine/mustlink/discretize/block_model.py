@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import scipy.special
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
@@ -115,7 +115,9 @@ class BlockModel:
         def rows(gain: Floats, _: Array, root: Floats, part: Array) -> Floats:
             there = possible[part]
             there = there | ~there.any(axis=1, keepdims=True)
-            return scipy.special.softmax(np.where(there, root[:, None] * gain, -np.inf), axis=1)
+            P = np.where(there, root[:, None] * gain, -np.inf)
+            P = np.exp(P - P.max(axis=1, keepdims=True))
+            return np.asarray(P / P.sum(axis=1, keepdims=True))
 
         return self._by_gains(rows, self.laplacian.null.component)
 
@@ -149,7 +151,7 @@ def refine(
             recorder.skip_for_time("block model: nodes that would move to likelier clusters stayed")
             break
         for share in _SHARES:
-            limit, key = scipy.special.ndtri(share), int(rng.integers(2**62))
+            limit, key = NormalDist().inv_cdf(share), int(rng.integers(2**62))
 
             def rows(
                 own: Array, to: Array, number: Array, limit: float = limit, key: int = key
