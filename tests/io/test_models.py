@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from cases import planted_graph
+from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.persistence.model import RECORDS
 from mustlink.preprocessing.fitted import Fitted
@@ -89,7 +90,6 @@ def test_another_process_predicts_and_refits_alike(tmp_path):
     for name in KINDS:
         est = here[name] = fitted(name, X, known(truth, 0))
         est.save(tmp_path / f"{name}.h5")
-        est = here[name] = getattr(est, "estimator_", est)  # of Auto the method chosen is saved
         back = ml.load(tmp_path / f"{name}.h5")
         assert type(back) is type(est)
         assert back.get_params() == est.get_params()
@@ -304,7 +304,7 @@ def test_the_shell_and_python_take_each_others_files(tmp_path, monkeypatch, caps
     est.refit(constraints=est.constraints_)
     raw = np.delete(X, 7, axis=0)  # as in x.csv: prepared as in the fit
     assert same(est.predict(raw), est.labels_)
-    assert not same(np.asarray(est._points), raw)
+    assert not same(np.asarray(chosen(est)._points), raw)
     est.save("again.h5")
     back = ml.load("again.h5")
     assert same(back.predict(raw), est.labels_)
@@ -412,7 +412,7 @@ def test_names_of_classes_come_along(tmp_path, monkeypatch, verb):
         assert list(est.classes_) == sorted(names[:3])
         assert np.array_equal(est.labels_, texts[numbers])
         assert (est.given_labels_ == np.where(given == "-1", "", given)).all()
-        assert est._calibrated[0] is est.labels_
+        assert chosen(est)._calibrated[0] is est.labels_
         called = est.refit(np.where(given == "-1", "", given)).labels_
     assert np.mean(called == names[truth]) > 0.9
     est.save("again.h5")

@@ -36,8 +36,8 @@ def resolved_metric(metric: Any, points: Any) -> Any:
     """
     if isinstance(metric, str):
         if metric == AUTO:
-            directed = sp.issparse(points) and np.diff(sp.csr_matrix(points).indptr).all()
-            return "cosine" if directed else "euclidean"
+            is_sparse: bool = sp.issparse(points)
+            return "cosine" if is_sparse and np.diff(points.tocsr().indptr).all() else "euclidean"
         return _OTHER_NAMES.get(metric, metric)
     if not callable(metric):
         raise InputError(f"metric: {metric!r} given; give a name, or a function of two rows")

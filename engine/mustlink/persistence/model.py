@@ -105,12 +105,13 @@ def state_of(
         raise InputError(f"save: {kind} has no model file; save what clusters or propagates")
     check_is_fitted(estimator)
     if chosen(estimator) is not estimator:
+        own = vars(type(estimator)) | vars(estimator)  # not what it has of the chosen one
         return {
             **state_of(chosen(estimator), data=data, points=points),
             "chosen_by": {
                 "class": type(estimator).__name__,
                 "parameters": _parameters(estimator),
-                "state": {name: _out(getattr(estimator, name, None)) for name in _OF_CHOICE},
+                "state": {name: _out(own.get(name)) for name in _OF_CHOICE},
             },
         }
     graph = estimator.graph_
