@@ -83,7 +83,7 @@ def test_the_summary_tells_what_graphs_weigh(mustlink, graphs, tmp_path):
 
 @pytest.mark.thorough
 def test_results_kept_of_one_view_do_not_serve_another(mustlink, graphs, tmp_path):
-    run = f"cluster one.h5 -k 3 --labels few.txt --resume --json --quiet -o {tmp_path}/o.h5"
+    run = f"cluster one.h5 -k 3 -m csp --labels few.txt --resume --json --quiet -o {tmp_path}/o.h5"
     first = json.loads(mustlink(f"{run} --view two.h5 --view-weights 1,1")[1])
     again = json.loads(mustlink(f"{run} --view two.h5 --view-weights 1,1")[1])
     assert again["stages_from_before"]
