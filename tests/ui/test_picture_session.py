@@ -165,7 +165,7 @@ def test_strokes_of_an_editor_are_taken_up(tmp_path):
     codes, colours = load_strokes(tmp_path / "own.png", "strokes")
     assert {tuple(one) for one in colours.tolist()} >= {(1, 2, 3), (255, 0, 255)}
     assert len(colours) == 3
-    assert (codes[28:32, 34:46] == 0).all()
+    assert (colours[codes[28:32, 34:46]] == (1, 2, 3)).all()
 
 
 def test_strokes_of_another_size_are_refused(tmp_path):
