@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from mustlink.core.names import CHOOSES, ESTIMATORS
+from mustlink.core.names import ESTIMATORS
 
 if TYPE_CHECKING:
     from mustlink.advice.asking import next_queries, settled
@@ -64,7 +64,7 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 _HOMES = {
     **ESTIMATORS,
-    **CHOOSES,
+    "Auto": "mustlink.advice.auto",
     "stationary_labelings": "mustlink.clusterers.stationary",
     "stationary_residual": "mustlink.clusterers.stationary",
     "Suggestion": "mustlink.advice.suggest",

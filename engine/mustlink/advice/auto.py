@@ -36,7 +36,7 @@ from mustlink.advice.candidates import (
 )
 from mustlink.advice.trials import Trials
 from mustlink.clusterers.clusterer import AUTO, USUAL_CLUSTERS
-from mustlink.clusterers.label_clusters import COLUMNS, Priors, made_like
+from mustlink.clusterers.label_clusters import COLUMNS, LabelClusters, Priors, made_like
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import (
     MOST_COUNTED,
@@ -401,7 +401,7 @@ class Auto(ClusterMixin, GraphEstimator):
         if way.parts and graph is None:
             graph = self._graph_of(data, recorder)
         if data.kind == LABELS and self.answers == CLUSTERS:
-            made = made_like(self, "LabelClusters", self._used_seed)
+            made = made_like(self, LabelClusters, self._used_seed)
             made.set_params(method=way.method, parts=way.parts, belief=way.belief)
             made._fitted_parts = self._tried_parts
         else:
@@ -442,7 +442,7 @@ class Auto(ClusterMixin, GraphEstimator):
 
     def _made(self, method: str, data: AutoInput) -> Any:
         """An estimator with the parameters of this one that it has, not fitted."""
-        made = made_like(self, method, self._used_seed)
+        made = made_like(self, estimator_of(method), self._used_seed)
         own = made.get_params()
         for name in ("graph_weights", "representatives"):
             if name in own and data.graph is None:

@@ -163,6 +163,15 @@ def suggest(
     return replace(suggestion, baseline=found, warnings=(*worse, *suggestion.warnings))
 
 
+def _kind(method: str) -> Any:
+    """The class of a method, or the one that chooses among them."""
+    if method != CHOOSES:
+        return estimator_of(method)
+    from mustlink.advice.auto import Auto
+
+    return Auto
+
+
 def _chosen(rule: Rule, usual: dict[str, Any], seen: DataProfile) -> tuple[str, dict[str, Any]]:
     """`Auto` where it can compare methods, else the method of the rule; with parameters."""
     if seen.known.kind not in ("labels", "pairs", "mixed") or seen.kind == "pixels":
@@ -281,7 +290,7 @@ def _needed_bytes(seen: DataProfile, method: str, parameters: dict[str, Any]) ->
 
     Counted as `mustlink plan` does, by `GraphEstimator.cost`.
     """
-    estimator = estimator_of(method)(**parameters)
+    estimator = _kind(method)(**parameters)
     n, cost = seen.n, estimator.cost(seen.count.k)
     if seen.kind != "points":
         size = Size(n, 2 * seen.links.edges)
@@ -342,7 +351,7 @@ class Suggestion:
 
         With steps for the columns, a pipeline of scikit-learn that takes them first.
         """
-        made = estimator_of(self.method)(**self.parameters)
+        made = _kind(self.method)(**self.parameters)
         steps = transformers(self.preparation)
         return make_pipeline(*steps, made) if steps else made
 

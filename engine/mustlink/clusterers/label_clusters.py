@@ -102,7 +102,9 @@ class LabelClusters(InformedClusterer):
                 priors.fitted = self._parts_on(graph)
                 prior, belief = priors.of(self.parts, self.belief, labels)
             self._fitted_parts = priors.fitted
-        spread = made_like(self, self.method, seed).fit_on(work.view, labels, seed, prior, belief)
+        spread = made_like(self, estimator_of(self.method), seed).fit_on(
+            work.view, labels, seed, prior, belief
+        )
         self.graph_, self.classes_ = graph, spread.classes_
         self.embedding_ = spread.label_distributions_
         self.embedding_[labels != given] = given[labels != given, None] == self.classes_
@@ -168,9 +170,8 @@ class LabelClusters(InformedClusterer):
         return self
 
 
-def made_like(estimator: Any, name: str, seed: int) -> Any:
-    """An estimator by its name with the parameters of another that it has, for one graph."""
-    kind = estimator_of(name)
+def made_like(estimator: Any, kind: Any, seed: int) -> Any:
+    """An estimator of a kind with the parameters of another that it has, for one graph."""
     own = kind._get_param_names()
     theirs = estimator.get_params() | {"graph_weights": AUTO, "representatives": None}
     how = {one: value for one, value in theirs.items() if one in own}
@@ -214,7 +215,7 @@ class Priors:
         if part == COLUMNS:
             return self._chances(labels)
         if hasattr(estimator_of(part), "_minimises"):  # it spreads labels
-            made = made_like(self._estimator, part, self._seed)
+            made = made_like(self._estimator, estimator_of(part), self._seed)
             made = hastened(made) if self._trial else made
             return made.fit_on(self.work, labels, self._seed).label_distributions_
         return self._clusters(part, labels)
@@ -237,7 +238,9 @@ class Priors:
         if had is not None and had.report_.n_clusters != k:
             had = None
         if had is None:
-            made = made_like(self._estimator, part, self._seed).set_params(n_clusters=k)
+            made = made_like(self._estimator, estimator_of(part), self._seed).set_params(
+                n_clusters=k
+            )
             hastened(made, self.work.graph)  # its clusters are one opinion among others
             told = None if blind else labels
             self.fitted[part] = made.fit(self.work.graph, told, observer=self.work.recorder)

@@ -38,10 +38,7 @@ ESTIMATORS = {
     "SRCP": "mustlink.clusterers.srcp",
 }
 
-CHOSEN = {"LabelClusters": "mustlink.clusterers.label_clusters"}  # by Auto alone
-CHOOSES = {"Auto": "mustlink.advice.auto"}
-
 
 def estimator_of(name: str) -> Any:
     """The class of that name."""
-    return getattr(import_module((ESTIMATORS | CHOSEN | CHOOSES)[name]), name)
+    return getattr(import_module(ESTIMATORS[name]), name)

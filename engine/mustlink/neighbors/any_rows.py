@@ -61,19 +61,6 @@ def as_rows(points: Any, where: str = "points") -> Any:
     return sp.csr_matrix(found)
 
 
-def any_rows(points: Any, metric: Any, recorder: Recorder | None = None) -> AnyRows | None:
-    """Rows to be compared by a metric; None for dense ones that cells know. Raises InputError."""
-    if sp.issparse(points) or metric == "jaccard":
-        from mustlink.neighbors.sparse_points import SparseRows
-
-        return SparseRows.of(points, metric)
-    if metric in BY_CELLS:
-        return None
-    from mustlink.neighbors.distances import ComparedRows
-
-    return ComparedRows.of(points, metric, recorder)
-
-
 def search_bytes(points: Any, metric: Any, k: int) -> int:
     """Bytes of the search among sparse rows, or by a distance that cells do not know; else 0."""
     metric = resolved_metric(metric, points)

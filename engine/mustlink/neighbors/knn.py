@@ -39,7 +39,6 @@ from mustlink.graph.weights import (
 from mustlink.neighbors.any_rows import (
     BY_CELLS,
     AnyRows,
-    any_rows,
     metric_name,
     resolved_metric,
 )
@@ -53,6 +52,7 @@ from mustlink.neighbors.points_by_rows import (
     prepare,
     scaled_points,
 )
+from mustlink.neighbors.row_kinds import any_rows
 from mustlink.neighbors.search import (
     Points,
     neighbour_lists,

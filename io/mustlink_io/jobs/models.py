@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import mustlink
 from mustlink.clusterers.clusterer import GraphClusterer
-from mustlink.core.names import CHOSEN, ESTIMATORS, estimator_of
+from mustlink.clusterers.label_clusters import LabelClusters
+from mustlink.core.names import ESTIMATORS, estimator_of
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.persistence import model
@@ -59,8 +60,9 @@ def load_model(path: str | Path, data: Any = None) -> Any:
             f"{path}: has no model; est.save writes one, and mustlink cluster and propagate do, "
             "but with --no-model, on disk or on ranks"
         )
-    name, kinds = tree.get("class"), {"Auto": mustlink.Auto}
-    if name in {*ESTIMATORS, *CHOSEN}:
+    name = tree.get("class")
+    kinds: dict[Any, Any] = {"Auto": mustlink.Auto, "LabelClusters": LabelClusters}
+    if name in ESTIMATORS:
         kinds[name] = estimator_of(name)
     try:
         estimator = model.restored(tree, kinds, data)
