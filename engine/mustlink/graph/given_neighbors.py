@@ -86,10 +86,8 @@ def _checked(indices: Any, distances: Any) -> Lists:
                 raise InputError(f"indices: row {a + i} lists {J[i, j]}: {what}")
         falls, rises = d[:, 1:] < d[:, :-1], d[:, 1:] > d[:, :-1]
         both = there[:, 1:] & there[:, :-1]
-        falling, rising = (
-            falling or bool((falls & both).any()),
-            rising or bool((rises & both).any()),
-        )
+        falling = falling or bool((falls & both).any())
+        rising = rising or bool((rises & both).any())
         is_own = rows == J
         own = own or bool((is_own & there).any())
         J = np.where(there & ~is_own, J, -1).astype(np.int32)

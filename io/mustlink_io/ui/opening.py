@@ -91,31 +91,10 @@ def page_of_session(
     return Page(session, lambda: NodeView(session, where, show, output), title, session.place)
 
 
-def page_of_file(
-    text: str,
-    *,
-    output: str | None = None,
-    n_clusters: int | str = "auto",
-    labels: str | None = None,
-    map_of: str | None = None,
-    show: str | None = None,
-    steps: Preparation = _NO_STEPS,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    observer: Observer | None = None,
-) -> Page:
-    """A page of data, which are clustered by `Auto` first, or of a model in a result file.
-
-    `steps` prepare columns. `map_of` names coordinates (n, 2), `show` a dataset, or a folder of
-    pictures, with an entry for every row. Answers are in a file beside `output` until it is saved;
-    an `output` that is there already is the start. Raises InputError.
-    """
+def page_of_file(text: str, **how: Any) -> Page:
+    """The page of a file, by what `session_of_file` takes; raises InputError."""
     panel()
-    how: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "observer": observer}
-    session, more = session_of_file(
-        text, output=output, n_clusters=n_clusters, labels=labels, map_of=map_of, show=show,
-        steps=steps, **how,
-    )  # fmt: skip
+    session, more = session_of_file(text, **how)
     return page_of_session(session, **more, title=f"{parse(text).path.name} – mustlink")
 
 
@@ -132,7 +111,13 @@ def session_of_file(
     n_jobs: int | None = None,
     observer: Observer | None = None,
 ) -> tuple[NodeSession, dict[str, Any]]:
-    """The session of such a page, and what else `page_of_session` takes. Raises InputError."""
+    """The session of a page of a file, and what else `page_of_session` takes; raises InputError.
+
+    Data are clustered by `Auto` first; a result file has its model. `steps` prepare columns.
+    `map_of` names coordinates (n, 2), `show` a dataset, or a folder of pictures, with an entry for
+    every row. Answers are in a file beside `output` until it is saved; an `output` that is there
+    already is the start.
+    """
     place = parse(text)
     store.check_readable(place.path)
     own = place.suffix in HDF5 and not place.part and has_model(place.path)
