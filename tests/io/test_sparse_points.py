@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import h5py
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import mustlink as ml
 from mustlink_io import formats
-from mustlink_io.commands import cli
+from printed import run
 
 N = 90
 Y = np.arange(N) % 2
@@ -37,16 +35,6 @@ def folder(tmp_path_factory):
             group[name] = getattr(X, name)
     np.savetxt(found / "few.csv", np.where(np.arange(N) < 8, Y, -1), fmt="%d")
     return found
-
-
-def run(capsys, *words):
-    """The code, what is printed as JSON, and what is told."""
-    try:
-        code = cli.run([str(word) for word in words])
-    except SystemExit as end:
-        code = end.code
-    out, err = capsys.readouterr()
-    return code or 0, json.loads(out) if out.startswith("{") else out, err
 
 
 @pytest.mark.thorough(but=1)

@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from mustlink_io import formats
-from mustlink_io.commands import cli
+from printed import run
 
 TOPICS = (
     "ship harbour captain sail anchor wind deck mast tide crew",
@@ -68,16 +68,6 @@ def folder(texts, tmp_path_factory):
     (found / "count.jsonl").write_text('{"Body": 3}\n')
     (found / "signs.jsonl").write_text('{"Body": "?"}\n{"Body": "!"}\n')
     return found
-
-
-def run(capsys, *words):
-    """The code, what is printed as JSON, and what is told."""
-    try:
-        code = cli.run([str(word) for word in words])
-    except SystemExit as end:
-        code = end.code
-    out, err = capsys.readouterr()
-    return code or 0, json.loads(out) if out.startswith("{") else out, err
 
 
 def read(path):
