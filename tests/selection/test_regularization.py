@@ -89,7 +89,7 @@ def test_trees_make_a_giant_that_regularised_degrees_mend():
     table = auto.report_.extra["regularizations_tried"]
     assert [row["tau"] for row in table] == [1.0, 0.3, 0.1, 0.0]
     told = {row["tau"]: row["information"] for row in table}
-    assert max(told, key=told.get) == tau
+    assert told[tau] == max(told.values())  # two of them may give the same clusters
     assert told[tau] > 2 * told[0.0]
     same = ncut(3, regularization=tau).fit(W)
     assert (same.labels_ == auto.labels_).all()
