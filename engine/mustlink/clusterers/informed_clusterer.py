@@ -47,6 +47,8 @@ KEPT = (SelectedModel, EigenSolution, Convergence, FeasibleCuts)  # what a kept 
 class InformedClusterer(GraphClusterer):
     """Base of the clusterers that take labels and constraints."""
 
+    _most_folds: int | None = None  # splits by which a parameter is chosen, None: see `FitSpec`
+
     @abstractmethod
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -400,5 +402,5 @@ class ConstrainedSpectral(InformedClusterer):
             left = ["cuts of one vector where most constraints are kept"]
         subspace = self.subspace if isinstance(self.subspace, str) else int(self.subspace)
         how = EigenOptions(self.solver, self.tol, self.max_iter, seed, recorder.deadline)
-        options = self._by_criterion, self.init, self.regularization, left
+        options = self._by_criterion, self.init, self.regularization, left, self._most_folds
         return FitSpec(work, k, placed, whole, formulation, subspace, ways, how, *options)

@@ -27,6 +27,7 @@ from mustlink.core.check import as_points, check_choice
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.discretize.merge_tree import renumbered
+from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph
@@ -43,6 +44,7 @@ _TRIAL_TREES = 25
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
 _FULL = 1000  # nodes up to which the full problem is tried
 _MOST = 150  # vectors of a trial, but for many clusters
+_FOLDS = 2  # by which a parameter of a trial is chosen
 _LOST = 0.01  # share of the rows in a cluster from which it is said that it halved
 _VECTORS = 2  # smooth vectors a class beside the columns
 
@@ -225,8 +227,9 @@ class Priors:
         if self._columns is None:
             if self._points is None:
                 raise InputError('parts: "columns" are of points in memory; leave them out')
-            p = _VECTORS * classes.size + 2
-            self._columns = Columns.of(as_points(self._points), self.work, p, self._seed)
+            k, points = classes.size, as_points(self._points)
+            p = _VECTORS * k + 2
+            self._columns = Columns.of(points, self.work, p, USUAL * k, self._seed)
         n_trees = _TRIAL_TREES if self._trial else TREES
         return self._columns.chances(labels, classes, self._seed, n_trees)
 
@@ -259,8 +262,9 @@ def hastened(made: Any, graph: Graph | None = None, n_pairs: int = 0) -> Any:
     """Parameters for a trial: what takes longer than all the rest of it is left out.
 
     No choice by what is held out of those labels that are not held out already; the usual subspace,
-    with a vector for every ten pairs, to some extent: many are not kept within a few vectors. Of
-    few nodes with a pair for every other the full problem: a few vectors keep too little of them.
+    with a vector for every ten pairs, to some extent: many are not kept within a few vectors, which
+    need not be sharp. Of few nodes with a pair for every other the full problem: a few vectors keep
+    too little of them.
     """
     own = made.get_params()
     if own.get("alpha") == AUTO:
@@ -269,5 +273,7 @@ def hastened(made: Any, graph: Graph | None = None, n_pairs: int = 0) -> Any:
         if 2 * n_pairs >= graph.n_nodes and graph.n_nodes <= _FULL:
             return made.set_params(subspace="exact")
         p = max(USUAL * made.n_clusters, min(n_pairs // 10, _MOST))
-        made.set_params(subspace=max(made.n_clusters, 2, min(p, graph.n_nodes // 4)))
+        p = max(made.n_clusters, 2, min(p, graph.n_nodes // 4))
+        made.set_params(subspace=p, tol=BASIS_TOL)
+        made._most_folds = _FOLDS
     return made

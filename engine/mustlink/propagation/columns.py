@@ -34,10 +34,15 @@ class Columns:
     nodes: NDArray[np.integer[Any]]
 
     @classmethod
-    def of(cls, points: NDArray[np.floating], work: Workspace, p: int, seed: int) -> Self:
-        """With the p smoothest vectors D^-½v of the graph of the points, 0 without an edge."""
+    def of(
+        cls, points: NDArray[np.floating], work: Workspace, p: int, computed: int, seed: int
+    ) -> Self:
+        """With the p smoothest vectors D^-½v of the graph of the points, 0 without an edge.
+
+        They are the first of so many `computed`, which others take as well.
+        """
         graph, laplacian = work.graph, laplacian_of(work)
-        basis = smoothest(work, p, seed=seed)
+        basis = smoothest(work, max(p, computed), seed=seed)
         rows = np.zeros((graph.n_nodes, min(p, basis.p)))
         rows[laplacian.nodes] = (basis.vectors / laplacian.root_degree[:, None])[:, : rows.shape[1]]
         nodes = np.arange(graph.n_nodes) if graph.rows is None else graph.rows

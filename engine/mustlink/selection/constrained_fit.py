@@ -24,6 +24,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
 from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem
 from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
@@ -226,7 +227,8 @@ class FitSpec:
     `placed` has the constraints of nodes as the formulation sees them. `by_criterion` chooses the
     parameter by WHC11's E instead of constraints held out; `init` is where the last k-means starts;
     `regularization` what is added to the degrees where the subspace is looked for; `left` are words
-    for what would be tried in memory and cannot be elsewhere.
+    for what would be tried in memory and cannot be elsewhere; `most_folds` splits hold out
+    constraints, None: as many as their number asks for.
     """
 
     work: Work
@@ -241,6 +243,7 @@ class FitSpec:
     init: str = "auto"
     regularization: float | str = "auto"
     left: list[str] = field(default_factory=list)
+    most_folds: int | None = None
 
     @property
     def known(self) -> Constraints:
@@ -324,7 +327,8 @@ class FitSpec:
         LOBPCG takes 2.5).
         """
         solver = self.solving.solver
-        if not self.in_memory or solver != "auto" or tol is not None or self.work.is_small:
+        sharp = tol is not None and tol < BASIS_TOL
+        if not self.in_memory or solver != "auto" or sharp or self.work.is_small:
             return solver
         even = if_of_points(self.work.look.info) or self.work.look.even[0]
         return solver if even else "chebyshev"

@@ -387,7 +387,7 @@ def choose_smooth(request: FitSpec, candidates: Candidates) -> SelectedModel:
     if not can_hold_out(constraints, k):
         few = "by rule: too few constraints, or of one kind only, to hold some out"
         return replace(given, reason=few)
-    trials = _Trials(request, folds_of(constraints, CHOOSING_SEED))
+    trials = _Trials(request, folds_of(constraints, CHOOSING_SEED)[: request.most_folds])
     for tau in candidates.taus:
         trials.grow(ps, tau, candidates.values, way)
     # Another dimension must beat the usual one by more than the noise, other degrees more clearly.
