@@ -372,7 +372,7 @@ def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():
     graph = ml.knn_graph(X, random_state=0)
     work = Workspace(graph)
     known = labelled(Y, 4)
-    found = Columns.of(X, work, 5, 0).chances(known, np.arange(K), 7, 30)
+    found = Columns.of(X, work, 5, 5, 0).chances(known, np.arange(K), 7, 30)
     laplacian = laplacian_of(work)
     rows = np.zeros((N, 5))
     vectors = smoothest(work, 5, seed=0).vectors / laplacian.root_degree[:, None]

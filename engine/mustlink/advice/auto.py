@@ -40,6 +40,7 @@ from mustlink.clusterers.label_clusters import COLUMNS, LabelClusters, Priors, m
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import (
     MOST_COUNTED,
+    MOST_TRIED,
     Cost,
     DiskCost,
     eigenvectors,
@@ -67,7 +68,6 @@ from mustlink.selection.constrained_fit import USUAL
 Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
-_WHOLE_GRAPH = 20_000  # nodes of a graph, of which no sample can be taken
 _TRUST = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is usual
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
@@ -346,7 +346,7 @@ class Auto(ClusterMixin, GraphEstimator):
 
     def _judge(self, data: AutoInput, tried: Sequence[Candidate], recorder: Recorder) -> int:
         """Hold out a part of what is known of all rows, or of a sample; how much there was."""
-        if data.n > (_WHOLE_GRAPH if data.points is None else _WHOLE):
+        if data.n > (MOST_TRIED if data.points is None else _WHOLE):
             if data.points is None:
                 return 0
             made_by = {name: getattr(self, name) for name in ("metric", "weights")}

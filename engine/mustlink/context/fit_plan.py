@@ -31,6 +31,7 @@ from mustlink.context.rates import (
     rival_seconds,
     spreading_seconds,
     step_work,
+    trial_seconds,
 )
 from mustlink.context.represented_cost import (
     choosing_work,
@@ -54,6 +55,7 @@ _MOVED = 20  # bytes an entry of a graph that constraints move, and of their wei
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
 _TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a fit to constraints
 _FITS = {"choosing by held-out constraints": 6, "constrained vectors": 2}  # of such a fit
+_TRIALS = 100 * 10**6  # bytes of trials on a sample
 _STARTED = 50_000  # rows of k-means with all its starts
 _CLUSTERS = 60  # by which regularisations are compared, at most
 _FILTERS = 1.5  # times as many products where there are no coarse grids, on networks
@@ -156,6 +158,7 @@ class PlanInput:
     * `views`: how weights of several graphs come, "chosen" or "given". `doubled`: constraints on
       senders and receivers. `rival`: the full problem is tried below this share. `regularized`:
       degrees are by evidence. `caches_vectors`: all of them, on disk.
+    * `trials`: "labels" or "pairs", by which `Auto` chooses a method on a sample.
     """
 
     given: FitInput
@@ -175,6 +178,7 @@ class PlanInput:
     rival: float = 0.0
     regularized: bool = False
     caches_vectors: bool = False
+    trials: str = ""
 
     @property
     def is_points(self) -> bool:
@@ -231,6 +235,9 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
         size = _graph(stages)
     else:
         stages.add("checking the graph", held + size.checking, size.nnz)
+    if fit.trials:
+        seconds = trial_seconds(fit.clusters or cost.least, pairs=fit.trials == "pairs")
+        stages.add("choosing by what was held out", PROGRAM + held + _TRIALS, seconds=seconds)
     room = None if fit.memory is None else fit.memory - held
     single = cost.wants_single(Size(size.n, size.nnz), room)
     if single:
@@ -346,6 +353,8 @@ def _solve(stages: _Stages, cost: Cost, size: Size, single: bool, hard: bool) ->
         if memory is None or peak <= memory:
             how = f"where smooth vectors keep less than {fit.rival:.0%} of labels held out"
             add("full problem", peak, how=how, seconds=rival_seconds(size, clusters), sure=False)
+    if fit.is_points and fit.trials == "labels":
+        add("prior", solving, n)
     if not fit.of_labels:
         seconds = duration("k-means", min(n, _STARTED) * clusters**2)
         seconds = fit.ways * (seconds + duration("clusters", n * clusters))

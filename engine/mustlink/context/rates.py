@@ -41,6 +41,7 @@ RATES: dict[str, tuple[float, float]] = {
     "spread": (8.0, 10.0),  # nodes, beside what small graphs take, too
     "dense spread": (8.5e-4, 8.5e-4),  # cubes of nodes
     "fit of a sample": (100.0, 100.0),  # points
+    "prior": (20.0, 20.0),  # points: a classifier on their columns
     "k-means": (0.06, 0.06),  # rows of the sample times clusters squared
     "clusters": (0.065, 0.1),  # numbers in the embedding
     "writing": (0.025, 0.025),  # bytes
@@ -55,6 +56,7 @@ _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
 _RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
 _SPREAD_BEGINS = 2.5  # seconds of a graph too small to count
 SPREAD_DENSE_BELOW = 2000  # nodes: below, LAPACK spreads constraints in a few seconds, exactly
+_TRIALS_OF_LABELS, _TRIALS_OF_PAIRS = (1.5, 0.05), (5.0, 0.15)  # seconds, and more a cluster
 _SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
 
 
@@ -170,6 +172,12 @@ def spreading_seconds(n: int) -> float:
     if n <= SPREAD_DENSE_BELOW:
         return duration("dense spread", n**3)
     return _SPREAD_BEGINS + duration("spread", n)
+
+
+def trial_seconds(k: int, *, pairs: bool) -> float:
+    """Fits of `Auto` to a sample, or to a small graph, without a part of what is known."""
+    begins, each = _TRIALS_OF_PAIRS if pairs else _TRIALS_OF_LABELS
+    return begins + each * k
 
 
 def measured_speed() -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mustlink.context.workspace import Workspace
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.kernels.blocks import row_slices
+from mustlink.kernels.threads import in_threads
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
@@ -64,8 +65,11 @@ class Columns:
         model.fit(self.rows(known), labels[known])
         found = np.zeros((labels.size, classes.size))
         at = np.searchsorted(classes, model.classes_)
-        for block in row_slices(labels.size, _WIDTH):
+
+        def fill(block: slice) -> None:
             part = np.zeros((block.stop - block.start, classes.size))
             part[:, at] = model.predict_proba(self.rows(block))
             found[block] = part
+
+        in_threads(fill, row_slices(labels.size, _WIDTH))
         return found

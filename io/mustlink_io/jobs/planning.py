@@ -16,7 +16,7 @@ from mustlink.context.fit_plan import (
     plan_of_representatives,
     plan_on_disk,
 )
-from mustlink.context.method_cost import FitInput, Size, full_problem, home_for
+from mustlink.context.method_cost import MOST_TRIED, FitInput, Size, full_problem, home_for
 from mustlink.context.neighbor_cost import compared_bytes, sparse_bytes
 from mustlink.context.rates import other_seconds
 from mustlink.context.represented_cost import representatives_for
@@ -232,7 +232,17 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         rival=TRUSTED if labels_alone and _is_auto(job, "subspace") else 0.0,
         regularized=not shape.even and _is_auto(job, "regularization"),
         caches_vectors=job.method == "ncut" and not of_labels,
+        trials=_trials(job, n, is_points=is_points),
     )
+
+
+def _trials(job: Any, n: int, *, is_points: bool) -> str:
+    """By what a method is chosen before it is fitted; "" where none is."""
+    if job.methods[job.method].estimator != "Auto" or not (is_points or n <= MOST_TRIED):
+        return ""
+    if getattr(job, "constraints", None) is not None:
+        return "pairs"
+    return "" if job.labels is None else "labels"
 
 
 def _is_sparse(job: Any, shape: Shape) -> bool:
