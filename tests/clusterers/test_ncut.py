@@ -280,3 +280,17 @@ def test_a_refit_chooses_again():
     est.set_params(n_clusters=4).refit()
     assert adjusted_rand_score(est.labels_, other.labels_) == 1.0
     assert est.report_.choices["variant"][0] == other.report_.choices["variant"][0]
+
+
+@pytest.mark.parametrize("variant", ["luxburg", "heat"])
+def test_pairs_apart_have_no_direction_by_chance(variant):
+    W, _ = planted_graph(np.random.default_rng(5), 1500, 3, 0.03, 0.002)
+    pairs = sp.block_diag([np.array([[0.0, 1.0], [1.0, 0.0]])] * 4)
+    W = sp.csr_matrix(sp.block_diag([W, pairs]))
+    for tol in (1e-2, 1e-4, 1e-9):
+        how = {"regularization": 0.3, "variant": variant, "tol": tol, "solver": "chebyshev"}
+        found = ncut(3, **how).fit(W)
+        assert np.unique(found.labels_[-8:]).size == 1  # where they are is not in three vectors
+        lengths = np.linalg.norm(found.embedding_, axis=1)
+        assert np.allclose(lengths[:-8], 1)
+        assert (lengths[-8:] == 0).all()

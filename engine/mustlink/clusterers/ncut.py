@@ -59,6 +59,7 @@ _FEW = 20_000  # nodes up to which vectors beyond the K-th are as sharp as the o
 _FILTERS = 12
 _ROOM = 4  # times the vectors computed: smaller graphs are for the K vectors alone
 _ZERO = 1e-12  # an eigenvalue that is rounding
+_NOISE = 100.0  # times the residuals, of the usual length of a row: less has no digits of it
 _POINTS = 8  # times the bytes of the points that must be free for k-means on them
 
 
@@ -482,13 +483,14 @@ def rows_of(
     """
     laplacian = work.regularized(tau)
     Z, values = with_null(work.space, laplacian, found, k)
+    noise = _noise(found, laplacian.size)
 
     def rows(Z: NDArray[Any], root: NDArray[np.float64]) -> NDArray[Any]:
         """What k-means sees of rows of vectors; 0 of isolated nodes."""
         if tau:
-            found = transform(Z * (1.0 - values), "sphere")
+            found = transform(Z * (1.0 - values), "sphere", noise=noise)
         elif variant == "ng":
-            found = transform(Z.astype(np.float64, copy=False), "sphere")
+            found = transform(Z.astype(np.float64, copy=False), "sphere", noise=noise)
         else:
             scale = root[:, None]
             found = np.divide(Z, scale, out=np.zeros(Z.shape), where=scale > 0)
@@ -496,6 +498,16 @@ def rows_of(
             return found.astype(Z.dtype, copy=False)
 
     return work.space.rowwise(rows, Z, laplacian.root_degree), values
+
+
+def _noise(found: EigenResult, n: int) -> float:
+    """Length below which a row of vectors (n, k) is what the solver left of a 0.
+
+    As of a pair of nodes apart from all others, whose own vectors come after the K-th: at length 1
+    it would have a direction by chance, another one in every home.
+    """
+    residual = float(np.max(found.convergence.residuals, initial=0.0))
+    return min(max(_NOISE * residual, 1e-5), 1e-2) / float(np.sqrt(n))
 
 
 def first_pairs(space: Space, found: EigenResult, count: int) -> EigenResult:
@@ -529,9 +541,10 @@ def heat_rows(work: Work, found: EigenResult, k: int) -> Block:
         found, count = first_pairs(space, found, max(0, k - parts)), k
     Z, values = with_null(space, laplacian, found, count)
     weights = np.exp(-values * (time or 0.0))
+    noise = _noise(found, laplacian.size)
 
     def rows(Z: NDArray[Any]) -> NDArray[Any]:
-        return transform(Z * weights, "sphere").astype(Z.dtype, copy=False)
+        return transform(Z * weights, "sphere", noise=noise).astype(Z.dtype, copy=False)
 
     return space.rowwise(rows, Z)
 

@@ -35,7 +35,11 @@ _DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the o
 
 
 def transform(
-    embedding: NDArray[np.float64], how: str, cost: NDArray[np.float64] | None = None
+    embedding: NDArray[np.float64],
+    how: str,
+    cost: NDArray[np.float64] | None = None,
+    *,
+    noise: float = 0.0,
 ) -> NDArray[np.float64]:
     """Rows that k-means will see, (m, r).
 
@@ -44,7 +48,8 @@ def transform(
     * sign-kmeans: sign(D^-½V) (WD14 eq. 15)
     * cost-weighted: sign(D^-½V)(VᵀL̄V)⁻¹ (WD14 eq. 16; the weights are put outside the sign, which
       would swallow them as printed, VᵀL̄V being diagonal for the pencil's vectors)
-    * sphere: rows scaled to length 1 (Ng et al. 2001; the FCSC-SP of WHC11)
+    * sphere: rows scaled to length 1 (Ng et al. 2001; the FCSC-SP of WHC11); rows no longer than
+      `noise` have no direction, and are 0
     """
     if how == "kmeans":
         return embedding
@@ -54,7 +59,8 @@ def transform(
         return np.sign(cut_vector(embedding))
     if how == "sphere":
         size = np.linalg.norm(embedding, axis=1, keepdims=True)
-        return embedding / np.maximum(size, np.finfo(size.dtype).tiny)
+        least = max(noise, float(np.finfo(size.dtype).tiny))
+        return np.divide(embedding, size, out=np.zeros(embedding.shape), where=size > least)
     if how == "sign-kmeans":
         return np.sign(embedding)
     if how == "cost-weighted":
