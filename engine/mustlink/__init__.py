@@ -19,6 +19,7 @@ from mustlink.core.names import ESTIMATORS
 if TYPE_CHECKING:
     from mustlink.advice.asking import next_queries, settled
     from mustlink.advice.auto import Auto
+    from mustlink.advice.stability import stability
     from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.clusterers.constrained_ap import ConstrainedAP
     from mustlink.clusterers.csc_gfhf import CSCGFHF
@@ -85,6 +86,7 @@ _HOMES = {
     "rbf_graph": "mustlink.graph",
     "RegionCut": "mustlink.segmentation.region_cut",
     "StrokeCut": "mustlink.segmentation.stroke_cut",
+    "stability": "mustlink.advice.stability",
 }
 
 __all__ = [
@@ -133,6 +135,7 @@ __all__ = [
     "next_queries",
     "rbf_graph",
     "settled",
+    "stability",
     "stationary_labelings",
     "stationary_residual",
     "suggest",

@@ -149,6 +149,7 @@ class LabelClusters(InformedClusterer):
     def _twin(self) -> Self:
         twin = super()._twin()
         twin._points, twin._fitted_parts = self._points, self._fitted_parts
+        twin._columns_of = self._points if self._columns_of is None else self._columns_of
         return twin
 
     def _numbered_as(self, before: Ints, recorder: Recorder, verb: str = "refit") -> Self:

@@ -483,7 +483,7 @@ def rows_of(
     """
     laplacian = work.regularized(tau)
     Z, values = with_null(work.space, laplacian, found, k)
-    noise = _noise(found, laplacian.size)
+    noise = _noise(found, work.look.n_linked)
 
     def rows(Z: NDArray[Any], root: NDArray[np.float64]) -> NDArray[Any]:
         """What k-means sees of rows of vectors; 0 of isolated nodes."""
@@ -541,7 +541,7 @@ def heat_rows(work: Work, found: EigenResult, k: int) -> Block:
         found, count = first_pairs(space, found, max(0, k - parts)), k
     Z, values = with_null(space, laplacian, found, count)
     weights = np.exp(-values * (time or 0.0))
-    noise = _noise(found, laplacian.size)
+    noise = _noise(found, work.look.n_linked)
 
     def rows(Z: NDArray[Any]) -> NDArray[Any]:
         return transform(Z * weights, "sphere", noise=noise).astype(Z.dtype, copy=False)

@@ -238,6 +238,8 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
     if fit.trials:
         seconds = trial_seconds(fit.clusters or cost.least, pairs=fit.trials == "pairs")
         stages.add("choosing by what was held out", PROGRAM + held + _TRIALS, seconds=seconds)
+        if fit.is_points and fit.trials == "labels":
+            stages.add("prior", PROGRAM + held + size.graph, size.n)
     room = None if fit.memory is None else fit.memory - held
     single = cost.wants_single(Size(size.n, size.nnz), room)
     if single:
@@ -353,8 +355,6 @@ def _solve(stages: _Stages, cost: Cost, size: Size, single: bool, hard: bool) ->
         if memory is None or peak <= memory:
             how = f"where smooth vectors keep less than {fit.rival:.0%} of labels held out"
             add("full problem", peak, how=how, seconds=rival_seconds(size, clusters), sure=False)
-    if fit.is_points and fit.trials == "labels":
-        add("prior", solving, n)
     if not fit.of_labels:
         seconds = duration("k-means", min(n, _STARTED) * clusters**2)
         seconds = fit.ways * (seconds + duration("clusters", n * clusters))
