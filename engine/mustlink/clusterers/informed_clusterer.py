@@ -47,7 +47,7 @@ KEPT = (SelectedModel, EigenSolution, Convergence, FeasibleCuts)  # what a kept 
 class InformedClusterer(GraphClusterer):
     """Base of the clusterers that take labels and constraints."""
 
-    _most_folds: int | None = None  # splits by which a parameter is chosen, None: see `FitSpec`
+    _most_folds = None  # type: int | None  # splits that choose a parameter, see `FitSpec`
 
     @abstractmethod
     def _check(self) -> None:
