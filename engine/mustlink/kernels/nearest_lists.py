@@ -14,6 +14,7 @@ from mustlink.kernels.threads import in_threads, loop, workers
 _CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
 _HALVINGS = 8  # steps towards that bound
+_FEW_LANES = 16  # at most, of which the columns are put in order again
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
@@ -33,10 +34,21 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
         for j in range(w):
             score[j] = norms[j] - two * products[i, j]
         limit = values[i, last]
+        found, whole, hit = np.uint64(0), 0, _LANES
         if w >= 2 * _LANES and k <= _LANES:
             limit = min(limit, _bound(score, lanes, k, limit))
-        found = np.uint64(0)
-        for start in range(0, w, _CHUNK):
+            hit = 0
+            for lane in range(_LANES):
+                hit += np.int32(lanes[lane] <= limit)
+        if hit <= _FEW_LANES:  # only these are looked through
+            whole = w // _LANES * _LANES
+            for lane in range(_LANES):
+                if lanes[lane] <= limit:
+                    for j in range(lane, whole, _LANES):
+                        near[found] = j
+                        found += np.uint64(score[j] <= limit)
+            _ascend(near, found)
+        for start in range(whole, w, _CHUNK):
             stop, some = min(start + _CHUNK, w), np.int32(0)
             for j in range(start, stop):
                 some += np.int32(score[j] <= limit)
@@ -56,6 +68,18 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
                 at -= one
             values[i, at] = value
             places[i, at] = first + near[c]
+
+
+@inlined()
+def _ascend(near: Any, count: Any) -> None:
+    """Put the first `count` of some numbers in order."""
+    one = np.uint64(1)
+    for c in range(one, count):
+        at, j = np.uint64(c), near[c]
+        while at > 0 and near[at - one] > j:
+            near[at] = near[at - one]
+            at -= one
+        near[at] = j
 
 
 @inlined(fastmath={"nsz", "nnan"})
@@ -136,6 +160,29 @@ def insert_all(points: Any, places: Any, first: int, lists: Any, nodes: Any, lim
             if j >= 0 and j != i:
                 insert(lists, nodes, i, squared_gap(points, i, points, j), j)
         limits[i] = lists[i, lists.shape[1] - 1]
+
+
+@kernel()
+def measure_again(queries: Any, points: Any, squares: Any, places: Any) -> None:
+    """Squared lengths (m, k) to the `places` (m, k) by differences, in order by (length, place).
+
+    Products in single precision lose digits. O(m k d).
+    """
+    one = np.uint64(1)
+    for i in range(places.shape[0]):
+        for c in range(places.shape[1]):
+            place = places[i, c]
+            length = squared_gap(queries, i, points, place)
+            at = np.uint64(c)
+            while at > 0:
+                before = squares[i, at - one]
+                if before < length or (before == length and places[i, at - one] < place):
+                    break
+                squares[i, at] = before
+                places[i, at] = places[i, at - one]
+                at -= one
+            squares[i, at] = length
+            places[i, at] = place
 
 
 @kernel()

@@ -75,7 +75,7 @@ class Representatives:
 
 def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int) -> Near:
     """The r nearest of centres (p, d) to points (m, d): numbers (m, r), rising lengths (m, r)."""
-    from mustlink.kernels.nearest_lists import keep_smallest
+    from mustlink.kernels.nearest_lists import keep_smallest, measure_again
     from mustlink.kernels.threads import in_threads
 
     m = X.shape[0]
@@ -91,12 +91,8 @@ def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int
             some = slice(a, min(a + _TOGETHER, part.stop))
             products = np.matmul(X[some], centres.T, out=room[: some.stop - a])
             keep_smallest(products, norms, 0, squares[a - start : some.stop - start], places[some])
-        for k in range(r):  # products in single precision lose digits: measured again
-            gap = X[part] - centres[places[part, k]]
-            squares[:, k] = np.einsum("ij,ij->i", gap, gap)
-        order = np.lexsort((places[part], squares), axis=1)
-        places[part] = np.take_along_axis(places[part], order, axis=1)
-        lengths[part] = np.sqrt(np.take_along_axis(squares, order, axis=1))
+        measure_again(X[part], centres, squares, places[part])
+        lengths[part] = np.sqrt(squares)
 
     in_threads(find, range(0, m, _TAKEN))
     return places, lengths
