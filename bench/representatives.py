@@ -6,14 +6,17 @@
   circles, circles and Gaussians, flower; `--n` points each.
 * clouds: twelve broad clusters of 20 dimensions, three noisy rings; `--n` points.
 * real: MNIST and tables, nothing known and 20 labels a class (GFHF), against the graph of all.
-* files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB; the file is made
-  here and removed.
+* files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB, enforced
+  (RLIMIT_DATA); the file is made here and removed.
 
 Where the graph of all points would take more than `--most` points it is left out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -23,10 +26,12 @@ import numpy as np
 
 import data
 import fits
+import memory
 import render
 import runner
 
 P = (500, 1000, 2000, 4000)
+MOST = 2 * 10**9  # bytes, enforced
 REAL = ("mnist", "usps", "letter", "optdigits", "satellite-like", "digits", "mfeat_fourier")
 COUNTS = {"bananas": 2, "face": 4, "circles": 3, "circles, clouds": 7, "flower": 13}
 
@@ -137,31 +142,74 @@ def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
     return rows
 
 
-def from_file(n: int, out: Path) -> dict[str, Any]:
-    """Seconds, peak and ARI of n points of 16 coordinates, HDF5 to HDF5 within 2 GB."""
+def write_clouds(path: str, n: int) -> dict[str, Any]:
+    """Points (n, 16) of 20 clusters in single precision, and the cluster of each, by chunks."""
     import h5py
 
-    points, answer = out / "points.h5", out / "answer.h5"
     centres = np.random.default_rng(1).normal(size=(20, 16)) * 2.0
+    with h5py.File(path, "w") as file:
+        X = file.create_dataset("X", (n, 16), "f4", chunks=(min(n, 1 << 16), 16))
+        Y = file.create_dataset("y", (n,), "u1", chunks=(min(n, 1 << 16),))
+        for number, first in enumerate(range(0, n, 1 << 20)):
+            rng, m = np.random.default_rng((0, number)), min(1 << 20, n - first)
+            y = rng.integers(20, size=m)
+            X[first : first + m] = centres[y] + rng.normal(size=(m, 16))
+            Y[first : first + m] = y
+    return {}
+
+
+def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
+    """Seconds, CPU, peak, temporary files and ARI of n points, HDF5 to HDF5 within enforced 2 GB."""
+    import h5py
+
+    folder = out / f"points-{n}"
+    points, answer = folder / "points.h5", folder / "answer.h5"
+    folder.mkdir(parents=True)
     try:
-        with h5py.File(points, "w") as file:
-            X = file.create_dataset("X", (n, 16), "f4")
-            Y = file.create_dataset("y", (n,), "u1")
-            for number, first in enumerate(range(0, n, 1 << 20)):
-                rng, m = np.random.default_rng((0, number)), min(1 << 20, n - first)
-                y = rng.integers(20, size=m)
-                X[first : first + m] = centres[y] + rng.normal(size=(m, 16))
-                Y[first : first + m] = y
-        how = ["-k", 20, "-m", "ncut", "--representatives", 1000, "--memory", "2GB", "--no-model"]
-        found = runner.command("cluster", f"{points}:X", *how, "-o", answer)
+        runner.call("representatives:write_clouds", path=points, n=n)
+        how = ["-k", 20, "-m", "ncut", "--representatives", p, "--memory", "2GB", "--no-model"]
+        words = ["cluster", f"{points}:X", *how, "-o", answer, "--quiet", "--json"]
+        with Watched(folder, answer, points) as watched:
+            line = ["-c", memory.LIMITED, MOST, *words]
+            done = runner.child([str(word) for word in line], {"TMPDIR": str(folder)})
+        found = runner.result(done, f"{n:,} points in 2 GB")
         with h5py.File(points) as file, h5py.File(answer) as made:
             some = slice(0, None, max(1, n // 10**6))
             ari = fits.ari(file["y"][some].astype(int), made["labels"][some])
-        taken = {"seconds": found["wall_seconds"], "peak_bytes": found["rss_bytes"]}
-        return {"ARI": ari, **taken}
+        return {
+            "ARI": ari,
+            "seconds": done.seconds,
+            "CPU": done.cpu_seconds,
+            "peak_bytes": done.peak_bytes,
+            "temporary_bytes": watched.most,
+            "stages": {one["name"]: one["seconds"] for one in found["stages"]},
+        }
     finally:
-        points.unlink(missing_ok=True)
-        answer.unlink(missing_ok=True)
+        shutil.rmtree(folder)
+
+
+class Watched:
+    """The most bytes in a folder, beside some files, while it is watched."""
+
+    def __init__(self, folder: Path, *but: Path) -> None:
+        self.folder, self.but, self.most, self._over = folder, but, 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            total = 0
+            for one in self.folder.rglob("*"):
+                with contextlib.suppress(OSError):  # gone since
+                    total += 0 if one in self.but else one.stat().st_size
+            self.most = max(self.most, total)
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 def main() -> None:
@@ -184,7 +232,7 @@ def main() -> None:
             figures[name] = rows
             render.records(name, rows)
     if "files" in args.only:
-        figures["files"] = {f"{n:,}": from_file(n, args.out) for n in args.rows}
+        figures["files"] = {f"{n:,}": from_file(n, 1000, args.out) for n in args.rows}
         render.records("From a file to a file, 2 GB", figures["files"])
     runner.record("representatives", figures)
 

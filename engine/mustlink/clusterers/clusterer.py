@@ -28,10 +28,11 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
+from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters
+from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer, input_of
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
-from mustlink.graph.several import several
+from mustlink.graph.several import Views, several
 from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.disk_knn import graph_where_short
@@ -148,9 +149,44 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             least = self.cost_of_clusters(k, X.n_nodes, X.n_entries)
             return self._disk_work(X, self._columns(k), least, recorder)
         X = several(X, others["graphs"], known)
-        work = self._work(X, recorder, seed, others["sample_weight"], cost, beside)
+        graph = self._graph_by_evidence(X, recorder, seed, known, others, classes)
+        if graph is None:
+            work = self._work(X, recorder, seed, others["sample_weight"], cost, beside)
+        else:
+            how: Any = {"sample_weight": others["sample_weight"], "needs_points": False}
+            work = self._points_and_view(
+                X, graph, recorder, seed, cost=cost, beside=beside, **how
+            )[1]
         self._row_weights = work.row_weights  # which refits need, too
         return MemoryWork(work)
+
+    def _graph_by_evidence(
+        self,
+        X: Any,
+        recorder: Recorder,
+        seed: int,
+        known: Callable[[Any], Constraints],
+        others: dict[str, Any],
+        classes: int | None,
+    ) -> Graph | None:
+        """The graph that evidence chooses for points where `representatives` is "auto", else None.
+
+        By normalised cuts of all points and of two draws; see `estimators.graph_choice`.
+        """
+        weights = others["sample_weight"]
+        whole = weights is None or np.asarray(weights).all()  # which are not told of candidates
+        if self.representatives != AUTO or isinstance(X, Views) or not whole:
+            return None
+        k = self._k_or(classes)
+
+        def verdict(p: int, quiet: Recorder) -> Any:
+            fitted = candidates(self, "NCut", p, seed, n_clusters=k)
+            for one in fitted:
+                one.fit(X, observer=quiet)
+            return fitted, of_clusters(fitted, known(fitted[0].graph_), seed)
+
+        given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
+        return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)
 
     def _home_again(self, recorder: Recorder) -> Any:
         """Where the last fit ran, for a refit; raises InputError."""
