@@ -18,7 +18,7 @@ from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvect
 from mustlink.core.check import check_choice, check_n_clusters
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
-from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
+from mustlink.core.scikit_learn import ClusterMixin, check_columns, check_is_fitted
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
@@ -35,7 +35,9 @@ from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.several import Views, several
 from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
+from mustlink.neighbors.any_rows import as_rows, resolved_metric
 from mustlink.neighbors.disk_knn import graph_where_short
+from mustlink.neighbors.streamed_points import begun, continued
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import below_classes, count_clusters
 from mustlink.selection.held_out import can_hold_out
@@ -88,6 +90,38 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     @abstractmethod
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Set `labels_`, `embedding_` and `report_`."""
+
+    def partial_fit(
+        self, X: Any, y: Any = None, observer: Any = None, **options: Any
+    ) -> Self:
+        """Go on with another block of points (m, d) of a stream, with `representatives` p.
+
+        The first block has p rows at least, of which p are chosen to stand for all; later blocks
+        add to what they count, and get new ones where 16 rows or more lie together far from all
+        (`neighbors.streamed_points`). Nothing else of a block is held: the rows of this fit are the
+        representatives themselves, `labels_` (p,) theirs, and `predict` labels points. `y` is
+        ignored. `fit` begins anew. Cost O(m p d) and a fit to p nodes. Raises InputError.
+        """
+        before, recorder = getattr(self, "graph_", None), recorded(observer)
+        p = self.representatives
+        if not isinstance(p, int | np.integer):
+            raise InputError(
+                f"representatives: {p!r} given; partial_fit takes a number of them, such as 1000"
+            )
+        going_on = isinstance(before, Graph) and "seen" in before.info
+        points = self._as_fitted(X) if going_on else as_rows(X)
+        with threads(self.n_jobs):
+            if going_on:
+                graph = continued(before, points, recorder)
+            else:
+                how: Any = {"metric": resolved_metric(self.metric, points)}
+                graph = begun(points, p, random_state=self._seed(), recorder=recorder, **how)
+        self.fit(graph, observer=recorder, **options)
+        assert self.graph_.shares is not None
+        self._points = self.graph_.shares.finder.centres
+        found_by_fit(self, "_points")
+        check_columns(self, X)
+        return self
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
         """`fit(X, y, ...)`, then `labels_`; scikit-learn's own would leave the labels `y` out."""
@@ -175,7 +209,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         """
         weights = others["sample_weight"]
         whole = weights is None or np.asarray(weights).all()  # which are not told of candidates
-        if self.representatives != AUTO or isinstance(X, Views) or not whole:
+        if self.representatives != AUTO or isinstance(X, Views | Graph | DiskGraph) or not whole:
             return None
         k = self._k_or(classes)
 

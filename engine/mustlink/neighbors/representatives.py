@@ -202,8 +202,8 @@ def representative_graph(
     far = _FAR * reach if reach else np.inf
     for _ in range(_ROUNDS):
         with recorder.stage("shares of representatives") as advance:
-            found = _shares_of(rows, finder, source, advance, far, held=is_held)
-        wider = _kept_apart(found, far, nearest)
+            found = shares_of(rows, finder, source, advance, far, held=is_held)
+        wider = kept_apart(found, far, nearest)
         if wider is None:
             break
         finder = wider
@@ -232,7 +232,7 @@ def representative_graph(
             "more; leave them out"
         )
     info: dict[str, Any] = {"kind": "representatives", "representatives": int(mass.size)}
-    info |= {"nearest": r, "metric": metric}
+    info |= {"nearest": r, "metric": metric} | ({"far": far} if np.isfinite(far) else {})
     own = shares.finder.centres
     if nearest == 1:
         graph = knn_graph(own, random_state=random_state, observer=recorder).weighing(mass)
@@ -252,7 +252,7 @@ def representative_graph(
 
 
 @dataclass(frozen=True, eq=False)
-class _Pass:
+class Pass:
     """What a pass over all rows found: shares, nearest nodes (n,), W = ZᵀZ (p, p), masses (p,).
 
     And how many rows are far from all centres, and some of these (f, d).
@@ -266,11 +266,14 @@ class _Pass:
     far_rows: NDArray[np.float32]
 
 
-def _kept_apart(found: _Pass, far: float, nearest: int) -> Representatives | None:
+def kept_apart(
+    found: Pass, far: float, nearest: int, seen: NDArray[np.float64] | None = None
+) -> Representatives | None:
     """The centres with those of groups of rows that are farther than `far` from all others.
 
     Such a group has 16 rows at least, and may have had too few centres: its rows are mixtures of
-    its own centres alone, by limits of s_i². None where nothing is to be changed.
+    its own centres alone, by limits of s_i². `seen` (p,) are masses of earlier rows. None where
+    nothing is to be changed.
     """
     finder = found.shares.finder
     if nearest == 1 or not np.isfinite(far):
@@ -278,7 +281,8 @@ def _kept_apart(found: _Pass, far: float, nearest: int) -> Representatives | Non
     more, sizes = _far_groups(found.far_rows, far)
     centres = np.concatenate([finder.centres, more])
     p = len(centres)
-    count = np.append(np.bincount(found.nodes, minlength=p - len(more)), sizes)
+    own = np.bincount(found.nodes, minlength=p - len(more)) + (0.0 if seen is None else seen)
+    count = np.append(own, sizes)
     near, lengths = nearest_centres(centres, centres, min(nearest, p))
     i, c = np.nonzero(lengths <= far)
     links = sp.csr_matrix((np.ones(i.size), (i, near[i, c])), shape=(p, p))
@@ -309,12 +313,19 @@ def _far_groups(X: NDArray[np.float32], far: float) -> tuple[NDArray[Any], NDArr
     return means, sizes
 
 
-def _shares_of(
-    rows: Prepared, finder: Representatives, source: Any, advance: Any, far: float, *, held: bool
-) -> _Pass:
+def shares_of(
+    rows: Prepared,
+    finder: Representatives,
+    source: Any,
+    advance: Any,
+    far: float,
+    *,
+    held: bool,
+    whole: bool = False,
+) -> Pass:
     """Shares of all rows, their nodes, affinity and masses: one pass.
 
-    Centres that are among the nearest of no row are left out.
+    Centres that are among the nearest of no row are left out, unless the `whole` graph is wanted.
     """
     (n, _), (p, _), r = rows.shape, finder.centres.shape, finder.nearest
     narrow: Any = np.uint16 if p < 1 << 16 and not held else np.int32
@@ -343,7 +354,7 @@ def _shares_of(
             near[part], shares[part] = found
         advance(part.stop / n)
     used = mass > 0
-    if not used.all():
+    if not (whole or used.all()):
         number = np.cumsum(used) - 1
         W, mass, first = W[used][:, used], mass[used], first[used]
         nodes = number[nodes].astype(narrow)
@@ -351,7 +362,7 @@ def _shares_of(
         finder = replace(finder, centres=finder.centres[used], limits=limits)
         near = None if near is None else number[near].astype(np.int32)
     made = Shares(n, first, finder, near, shares, None if held else source)
-    return _Pass(made, nodes, symmetric(W), mass, n_far, np.concatenate(some))
+    return Pass(made, nodes, symmetric(W), mass, n_far, np.concatenate(some))
 
 
 def joined_rows(graph: Graph, new: NDArray[np.floating]) -> Graph:

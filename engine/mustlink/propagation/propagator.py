@@ -203,7 +203,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self, X: Any, recorder: Recorder, seed: int, labels: Ints
     ) -> Graph | None:
         """The graph that held-out labels choose for points with `representatives="auto"`."""
-        if self.representatives != "auto" or not enough_labels(labels):
+        is_graph = isinstance(X, Graph | DiskGraph)
+        if self.representatives != "auto" or is_graph or not enough_labels(labels):
             return None
 
         def verdict(p: int, quiet: Recorder) -> Any:
