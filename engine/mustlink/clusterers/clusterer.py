@@ -16,6 +16,7 @@ from mustlink.clusterers.result_warnings import note_alone, warn_of_components, 
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
 from mustlink.core.check import check_choice, check_n_clusters
+from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
 from mustlink.core.scikit_learn import ClusterMixin, check_columns, check_is_fitted
@@ -28,16 +29,24 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
-from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters
+from mustlink.estimators.graph_choice import (
+    TRIED_FOLDS,
+    candidates,
+    graph_by_evidence,
+    of_clusters,
+    of_labels,
+)
 from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer, input_of
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.several import Views, several
 from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
+from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.any_rows import as_rows, resolved_metric
 from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.neighbors.streamed_points import begun, continued
+from mustlink.propagation.held_out import enough_labels, folds_of_labels
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import below_classes, count_clusters
 from mustlink.selection.held_out import can_hold_out
@@ -205,7 +214,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     ) -> Graph | None:
         """The graph that evidence chooses for points where `representatives` is "auto", else None.
 
-        By normalised cuts of all points and of two draws; see `estimators.graph_choice`.
+        By labels, else by normalised cuts of all points and two draws: `estimators.graph_choice`.
         """
         weights = others["sample_weight"]
         whole = weights is None or np.asarray(weights).all()  # which are not told of candidates
@@ -217,7 +226,14 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             fitted = candidates(self, "NCut", p, seed, n_clusters=k)
             for one in fitted:
                 one.fit(X, observer=quiet)
-            return fitted, of_clusters(fitted, known(fitted[0].graph_), seed)
+            told = known(fitted[0].graph_) if self._informed else Constraints.none(n_rows(X))
+            if told.labels is None or not enough_labels(told.labels):
+                return fitted, of_clusters(fitted, told, seed)
+            spread = estimator_of("GFHF")
+            made = [spread(affinity="precomputed", random_state=seed) for _ in fitted]
+            folds = folds_of_labels(told.labels, seed)[:TRIED_FOLDS]
+            graphs = [one.graph_ for one in fitted]
+            return fitted, of_labels(made, graphs, told.labels, folds, quiet)
 
         given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
         return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)

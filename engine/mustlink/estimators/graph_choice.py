@@ -2,9 +2,10 @@
 
 A graph of all points, and two draws of representatives, are made and tried.
 
-    what is known     representatives where both draws agree with it better than all points do: of
-                      clusterers their normalised cuts, which have not seen it; of propagators the
-                      classes of labels held out, by two standard errors
+    labels            representatives where they predict labels held out better, by two standard
+                      errors: a propagator by itself, for clusterers GFHF does
+    pairs             representatives where normalised cuts, which have not seen them, of both draws
+                      agree with them better than that of all points
     nothing known     representatives where the normalised cuts of the two draws agree with each
                       other, and clearly less with that of all points: what two draws see alike is
                       in the points
@@ -40,6 +41,7 @@ _BETTER, _ENOUGH = 0.05, 15  # agreement with what is known, and how much that i
 _ERRORS = 2.0  # standard errors of the difference
 _ROW = 100  # bytes of a point for shares and labels of two draws
 _SEEN = 20_000  # rows whose clusters are compared
+TRIED_FOLDS = 3  # of labels, in turn held out
 STAGE = "choosing representatives or all points"
 
 
@@ -89,7 +91,7 @@ def representatives_of(clusters: int) -> int:
 
 
 def of_clusters(fitted: Sequence[Any], known: Constraints, seed: int) -> Verdict:
-    """By what is known, where that is enough, else by the agreement of two draws."""
+    """By pairs, where there are enough, else by the agreement of two draws."""
     found = _agreement(fitted, known)
     if found is not None:
         scores, what = found
@@ -110,11 +112,11 @@ def of_clusters(fitted: Sequence[Any], known: Constraints, seed: int) -> Verdict
 
 
 def of_labels(
-    made: Sequence[Any], X: Any, labels: Ints, folds: Sequence[Ints], recorder: Recorder
+    made: Sequence[Any], inputs: Sequence[Any], labels: Ints, folds: Sequence[Ints], recorder: Recorder
 ) -> Verdict:
-    """By labels (n,) held out by folds, of propagators; they are fitted."""
+    """By labels (n,) held out by folds, of propagators; they are fitted to an input each."""
     right: list[NDArray[np.float64]] = []
-    for one in made:
+    for one, X in zip(made, inputs, strict=True):
         found = []
         for number, fold in enumerate(folds):
             some = labels.copy()
@@ -166,12 +168,7 @@ def graph_by_evidence(
 
 
 def _agreement(fitted: Sequence[Any], known: Constraints) -> tuple[list[float], str] | None:
-    """How far clusters agree with labels (ARI) or pairs (mean of both rates); None: too few."""
-    if known.labels is not None:
-        at = np.flatnonzero(known.labels >= 0)
-        if at.size >= _ENOUGH and np.unique(known.labels[at]).size > 1:
-            scores = [_ari(known.labels[at], one.labels_[at]) for one in fitted]
-            return scores, f"{at.size:,} labels"
+    """How far clusters agree with pairs, mean of both rates; None where there are too few."""
     pairs, belief = known.merged
     must = belief > 0
     if min(np.count_nonzero(must), np.count_nonzero(belief < 0)) < _ENOUGH:

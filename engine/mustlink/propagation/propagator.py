@@ -30,7 +30,12 @@ from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
-from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_labels
+from mustlink.estimators.graph_choice import (
+    TRIED_FOLDS,
+    candidates,
+    graph_by_evidence,
+    of_labels,
+)
 from mustlink.estimators.graph_estimator import GraphEstimator, input_of
 from mustlink.estimators.side_information import labels_of_all, refuse_blind_scoring
 from mustlink.graph import Graph
@@ -55,7 +60,6 @@ from mustlink.propagation.problem import SOLVERS, PropagationProblem, ReachedPar
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_TRIED_FOLDS = 3  # of labels, by which representatives are compared with all points
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
 
@@ -209,8 +213,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
         def verdict(p: int, quiet: Recorder) -> Any:
             made = candidates(self, type(self).__name__, p, seed)
-            folds = folds_of_labels(labels, seed)[:_TRIED_FOLDS]
-            return made, of_labels(made, X, labels, folds, quiet)
+            folds = folds_of_labels(labels, seed)[:TRIED_FOLDS]
+            return made, of_labels(made, [X] * len(made), labels, folds, quiet)
 
         given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
         k = int(np.unique(labels[labels >= 0]).size)

@@ -315,13 +315,14 @@ def load(
     matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
     its rows and columns, "directed" edges in their directions, a `TextColumn` texts as sparse
     points, whatever else is set. Points in HDF5 that need more than
-    `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
-    where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
+    `lazy_above` bytes are checked but not read, as in .npy and in a folder of Parquet files: the
+    value is `points.PointRows` or the like, or `PreparedRows` where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
     left as NaN if allowed; rows of `sparse` matrices are points in CSR if allowed, else an array.
     Raises InputError.
     """
     place = parse(text)
-    store.check_readable(place.path, folder=isinstance(want, TextColumn))
+    of_tables = bool(tables.parquet_files(place.path))
+    store.check_readable(place.path, folder=of_tables or isinstance(want, TextColumn))
     if isinstance(want, TextColumn):
         if not steps.is_nothing:
             raise InputError(f"{place}: --text has no columns to prepare or drop; leave that out")
@@ -335,12 +336,24 @@ def load(
             f"{place}: all columns of a table are coordinates; give {place.path}, and leave some "
             "out by --drop"
         )
-    found = _read(place, spec, directed=want == "directed")
-    data = _decide(found, want, place, advance, spec)
+    if of_tables:
+        rows = tables.ParquetRows(place.path)
+        found, reopen = FileContent(rows, columns=rows.header, is_points=True), lambda raw: rows
+    else:
+        found = _read(place, spec, directed=want == "directed")
+        reopen = _reopening(found.value)
+    data = _decide(found, want, place, advance, spec, reopen)
     one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says
     notes = (found.note,) if found.note is not None and one_kind else ()
     doubts = (*found.doubts, *data.doubts)
     return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
+
+
+def _reopening(value: Any) -> Reopen | None:
+    """How rows of a mapped array stay in their file; None for any other value."""
+    if not isinstance(value, np.memmap) or value.ndim != 2 or not value.flags.c_contiguous:
+        return None
+    return lambda raw: points.ArrayRows(value, raw)
 
 
 def _read(place: Place, spec: PointsSpec, *, directed: bool) -> FileContent:

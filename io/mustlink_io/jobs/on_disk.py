@@ -22,7 +22,7 @@ from mustlink.graph.structure import has_even_degrees
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import anndata, matrices, networks
+from mustlink_io.formats import anndata, matrices, networks, tables
 from mustlink_io.formats.points import Apart
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
@@ -60,8 +60,12 @@ def shape_of(
     Where `steps` leave out rows or columns, or make columns of categories, all rows are read once.
     """
     place = formats.parse(text)
-    store.check_readable(place.path, folder=isinstance(want, formats.TextColumn))
+    files = tables.parquet_files(place.path)
+    store.check_readable(place.path, folder=bool(files) or isinstance(want, formats.TextColumn))
     size = place.path.stat().st_size
+    if files:
+        n, d = tables.ParquetRows(place.path).shape
+        return Shape(n, d, 0, sum(one.stat().st_size for one in files))
     if isinstance(want, formats.TextColumn):
         rows = formats.load(text, want, steps=steps).value
         return Shape(int(rows.shape[0]), int(rows.shape[1]), 0, size, entries=int(rows.nnz))
