@@ -159,7 +159,7 @@ def write_clouds(path: str, n: int) -> dict[str, Any]:
 
 
 def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
-    """Seconds, CPU, peak, temporary files and ARI of n points, HDF5 to HDF5 within enforced 2 GB."""
+    """Seconds, peak, temporary files and ARI of n points, HDF5 to HDF5, within enforced 2 GB."""
     import h5py
 
     folder = out / f"points-{n}"

@@ -1,4 +1,4 @@
-"""Whether "auto" takes representatives or all points where both fit: by labels, pairs, two draws."""
+"""Whether "auto" takes representatives or all points where both fit: by labels, pairs, draws."""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ def test_lazy_arrays_and_tables_of_dask():
     X, _ = blobs(4, 300)
     here = ml.NCut(3, representatives=40, random_state=0).fit(X)
     lazy = dask_array.from_array(X, chunks=(70, 4))
-    assert np.array_equal(ml.NCut(3, representatives=40, random_state=0).fit(lazy).labels_, here.labels_)
+    assert np.array_equal(
+        ml.NCut(3, representatives=40, random_state=0).fit(lazy).labels_, here.labels_
+    )
     frames = pytest.importorskip("dask.dataframe")
     import pandas as pd
 

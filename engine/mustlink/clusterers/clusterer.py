@@ -100,9 +100,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Set `labels_`, `embedding_` and `report_`."""
 
-    def partial_fit(
-        self, X: Any, y: Any = None, observer: Any = None, **options: Any
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, observer: Any = None, **options: Any) -> Self:
         """Go on with another block of points (m, d) of a stream, with `representatives` p.
 
         The first block has p rows at least, of which p are chosen to stand for all; later blocks
@@ -120,12 +118,13 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         going_on = isinstance(before, Graph) and "seen" in before.info
         points = self._as_fitted(X) if going_on else as_rows(X)
         with threads(self.n_jobs):
-            if going_on:
+            if isinstance(before, Graph) and going_on:
                 graph = continued(before, points, recorder)
             else:
                 how: Any = {"metric": resolved_metric(self.metric, points)}
                 graph = begun(points, p, random_state=self._seed(), recorder=recorder, **how)
-        self.fit(graph, observer=recorder, **options)
+        fit: Any = self.fit
+        fit(graph, observer=recorder, **options)
         assert self.graph_.shares is not None
         self._points = self.graph_.shares.finder.centres
         found_by_fit(self, "_points")
@@ -197,9 +196,9 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             work = self._work(X, recorder, seed, others["sample_weight"], cost, beside)
         else:
             how: Any = {"sample_weight": others["sample_weight"], "needs_points": False}
-            work = self._points_and_view(
-                X, graph, recorder, seed, cost=cost, beside=beside, **how
-            )[1]
+            work = self._points_and_view(X, graph, recorder, seed, cost=cost, beside=beside, **how)[
+                1
+            ]
         self._row_weights = work.row_weights  # which refits need, too
         return MemoryWork(work)
 

@@ -69,7 +69,7 @@ def candidates(estimator: Any, name: str, p: int, seed: int, **more: Any) -> lis
 
 
 def why_not(estimator: Any, given: FitInput | None, recorder: Recorder, clusters: int) -> str:
-    """Why nothing is tried, "" where it is: too few points, other input, too little room or time."""
+    """Why nothing is tried, "" where it is: few points, other input, too little room or time."""
     if given is None or not given.d or given.searched:
         return "not dense points with Euclidean or cosine distances"
     if given.n < _TIMES * representatives_of(clusters):
@@ -112,7 +112,11 @@ def of_clusters(fitted: Sequence[Any], known: Constraints, seed: int) -> Verdict
 
 
 def of_labels(
-    made: Sequence[Any], inputs: Sequence[Any], labels: Ints, folds: Sequence[Ints], recorder: Recorder
+    made: Sequence[Any],
+    inputs: Sequence[Any],
+    labels: Ints,
+    folds: Sequence[Ints],
+    recorder: Recorder,
 ) -> Verdict:
     """By labels (n,) held out by folds, of propagators; they are fitted to an input each."""
     right: list[NDArray[np.float64]] = []

@@ -109,7 +109,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     `representatives` p: so many points stand for all n, which are mixtures of the nearest five
     (`neighbors.representatives`, after U-SPEC and anchor graphs). The graph has p nodes, W = ZᵀZ of
     the shares Z (n, p) of the rows; what is known of rows is carried down, Q_p = ZᵀQZ, answers are
-    carried up. Cost O(n p d), and nothing but labels grows with n where points stay in a file. None:
+    carried up. Cost O(n p d); nothing but labels grows with n where points stay in a file. None:
     every point is a node; "auto": 1,000, or 20 a cluster, where all points do not fit memory or
     time, or evidence is for them (`estimators.graph_choice`); a note tells.
 

@@ -34,20 +34,12 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
         for j in range(w):
             score[j] = norms[j] - two * products[i, j]
         limit = values[i, last]
-        found, whole, hit = np.uint64(0), 0, _LANES
+        there = -1
         if w >= 2 * _LANES and k <= _LANES:
             limit = min(limit, _bound(score, lanes, k, limit))
-            hit = 0
-            for lane in range(_LANES):
-                hit += np.int32(lanes[lane] <= limit)
-        if hit <= _FEW_LANES:  # only these are looked through
-            whole = w // _LANES * _LANES
-            for lane in range(_LANES):
-                if lanes[lane] <= limit:
-                    for j in range(lane, whole, _LANES):
-                        near[found] = j
-                        found += np.uint64(score[j] <= limit)
-            _ascend(near, found)
+            there = _in_few_lanes(score, lanes, limit, near)
+        whole = w // _LANES * _LANES if there >= 0 else 0
+        found = np.uint64(max(there, 0))
         for start in range(whole, w, _CHUNK):
             stop, some = min(start + _CHUNK, w), np.int32(0)
             for j in range(start, stop):
@@ -70,16 +62,26 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
             places[i, at] = first + near[c]
 
 
-@inlined()
-def _ascend(near: Any, count: Any) -> None:
-    """Put the first `count` of some numbers in order."""
-    one = np.uint64(1)
-    for c in range(one, count):
-        at, j = np.uint64(c), near[c]
-        while at > 0 and near[at - one] > j:
-            near[at] = near[at - one]
-            at -= one
+@inlined(fastmath={"nsz", "nnan"})
+def _in_few_lanes(score: Any, lanes: Any, limit: Any, near: Any) -> Any:
+    """Put what does not exceed `limit` into `near`, in order; how many, -1 where lanes are many."""
+    found, hit = np.int64(0), np.int32(0)
+    for lane in range(_LANES):
+        hit += np.int32(lanes[lane] <= limit)
+    for lane in range(_LANES):
+        if hit <= _FEW_LANES and lanes[lane] <= limit and found <= _CHUNK:
+            for j in range(lane, score.shape[0] // _LANES * _LANES, _LANES):
+                near[found] = j
+                found += np.int64(score[j] <= limit)
+    if hit > _FEW_LANES or found > _CHUNK:
+        found = np.int64(-1)
+    for c in range(1, found):
+        at, j = c, near[c]
+        while at > 0 and near[at - 1] > j:
+            near[at] = near[at - 1]
+            at -= 1
         near[at] = j
+    return found
 
 
 @inlined(fastmath={"nsz", "nnan"})

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.csgraph
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from mustlink.context.represented_cost import HELD_BELOW, NEAREST
 from mustlink.core.check import as_integer, as_points, check_choice
@@ -286,7 +286,7 @@ def kept_apart(
     near, lengths = nearest_centres(centres, centres, min(nearest, p))
     i, c = np.nonzero(lengths <= far)
     links = sp.csr_matrix((np.ones(i.size), (i, near[i, c])), shape=(p, p))
-    number, part = sp.csgraph.connected_components(links, directed=False)
+    number, part = connected_components(links, directed=False)
     few = np.bincount(part, minlength=number) < nearest
     alone = (few & (np.bincount(part, count, number) >= _GROUP))[part] & (number > 1)
     before = np.zeros(p, dtype=bool)
@@ -300,7 +300,7 @@ def kept_apart(
 
 
 def _far_groups(X: NDArray[np.float32], far: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Means (g, d) and sizes of groups of rows, each within `far`/2 of its first; the larger ones."""
+    """Means (g, d) and sizes of groups of rows within `far`/2 of their first; the large ones."""
     means, sizes = np.empty((0, X.shape[1]), dtype=np.float32), np.empty(0, dtype=np.int64)
     left = X
     while len(left) >= _GROUP:

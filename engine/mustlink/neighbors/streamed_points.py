@@ -19,7 +19,7 @@ from mustlink.core.check import as_points
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.shares import Shares, gram_of, symmetric
+from mustlink.graph.shares import Shares, symmetric
 from mustlink.neighbors.points_by_rows import is_rows, prepare
 from mustlink.neighbors.representatives import (
     Representatives,

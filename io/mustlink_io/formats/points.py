@@ -235,7 +235,7 @@ class ArrayRows:
     chunks = None
 
     def __init__(self, array: np.memmap[Any, Any], raw: bool = False) -> None:
-        self._path, self._offset, self._raw = array.filename, array.offset, raw
+        self._path, self._offset, self._raw = str(array.filename), array.offset, raw
         self._type, self.shape = array.dtype, array.shape
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -463,15 +463,15 @@ class ParquetRows:
         for path in parquet_files(folder):
             store.check_file(path)
             with store.refusing(f"{path}: {_DAMAGED}"):
-                examine(str(path), lambda path=path: pyarrow.parquet.read_metadata(path), _SPARE)
+                examine(str(path), partial(pyarrow.parquet.read_metadata, path), _SPARE)
                 about = pyarrow.parquet.read_metadata(path)
                 schema = about.schema.to_arrow_schema()
             names = tuple(str(name) for name in schema.names)
             if self.header and names != self.header:
                 raise InputError(f"{path}: its columns are not those of the files before it")
             for column in schema:
-                kind, types = column.type, pyarrow.types
-                if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+                kind, is_a = column.type, pyarrow.types
+                if not (is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind)):
                     raise InputError(
                         f"{path}: column {store.text(column.name)[:40]!r} is of type "
                         f"{str(kind)[:40]}; columns of a folder are numbers"

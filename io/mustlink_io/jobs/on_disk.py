@@ -62,10 +62,7 @@ def shape_of(
     place = formats.parse(text)
     files = tables.parquet_files(place.path)
     store.check_readable(place.path, folder=bool(files) or isinstance(want, formats.TextColumn))
-    size = place.path.stat().st_size
-    if files:
-        n, d = tables.ParquetRows(place.path).shape
-        return Shape(n, d, 0, sum(one.stat().st_size for one in files))
+    size = sum(one.stat().st_size for one in files or [place.path])
     if isinstance(want, formats.TextColumn):
         rows = formats.load(text, want, steps=steps).value
         return Shape(int(rows.shape[0]), int(rows.shape[1]), 0, size, entries=int(rows.nnz))
@@ -81,6 +78,8 @@ def shape_of(
         return Shape(nodes, 0, 2 * edges, size)
     elif place.suffix == ".npy":
         declared = matrices.load_npy(place.path).shape
+    elif files:
+        declared = tables.ParquetRows(place.path).shape
     elif place.suffix in formats.HDF5:
         with store.open_h5(place.path) as file:
             name, _ = formats.default_part(file, place, None)
