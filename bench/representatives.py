@@ -3,7 +3,7 @@
     python bench/representatives.py [--only shapes clouds real files] [--n 1000000] [--record]
 
 * shapes: the five of Huang et al. (TKDE 2020), drawn anew: two bananas, smiling face, concentric
-  circles, circles and Gaussians, flower; `--n` points each.
+  circles, circles and Gaussians, flower; `--n` points each, 0: as many as theirs (10⁶ to 2·10⁷).
 * clouds: twelve broad clusters of 20 dimensions, three noisy rings; `--n` points.
 * real: MNIST and tables, nothing known and 20 labels a class (GFHF), against the graph of all.
 * files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB, enforced
@@ -19,6 +19,7 @@ import shutil
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ import runner
 P = (500, 1000, 2000, 4000)
 MOST = 2 * 10**9  # bytes, enforced
 REAL = ("mnist", "usps", "letter", "optdigits", "satellite-like", "digits", "mfeat_fourier")
+SIZES = {  # of Huang et al.
+    "bananas": 10**6, "face": 2 * 10**6, "circles": 5 * 10**6, "circles, clouds": 10**7,
+    "flower": 2 * 10**7,
+}  # fmt: skip
 COUNTS = {"bananas": 2, "face": 4, "circles": 3, "circles, clouds": 7, "flower": 13}
 
 
@@ -102,25 +107,31 @@ def near(X: Any) -> float:
     return float(np.median(pairwise_distances_argmin_min(X[some[1000:]], X[some[:1000]])[1]))
 
 
-def beside(X: Any, y: Any, most: int) -> dict[str, dict[str, float]]:
-    """Every method on points."""
+def beside(
+    X: Any, y: Any, most: int, sizes: Sequence[int], draws: int
+) -> dict[str, dict[str, float]]:
+    """Every method on points; the mean of draws of representatives."""
     from sklearn.cluster import Birch, MiniBatchKMeans
 
     import mustlink as ml
 
     k = int(y.max()) + 1
-    ways: dict[str, Any] = {
-        f"p = {p}": ml.NCut(k, representatives=p, random_state=0) for p in P if 2 * p < len(X)
-    }
+    ways: dict[str, Any] = {}
+    rows: dict[str, dict[str, float]] = {}
+    for p in (p for p in sizes if 2 * p < len(X)):
+        ones = [ml.NCut(k, representatives=p, random_state=seed) for seed in range(draws)]
+        found = [scored(y, lambda one=one: one.fit_predict(X)) for one in ones]
+        rows[f"p = {p}"] = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
     if len(X) <= most:
         ways["all points"] = ml.NCut(k, random_state=0)
     ways["MiniBatchKMeans"] = MiniBatchKMeans(k, n_init=3, random_state=0)
     if len(X) <= most:
         ways["BIRCH"] = Birch(n_clusters=k, threshold=near(X))
-    return {name: scored(y, lambda way=way: way.fit_predict(X)) for name, way in ways.items()}
+    more = {name: scored(y, lambda way=way: way.fit_predict(X)) for name, way in ways.items()}
+    return rows | more
 
 
-def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
+def real(name: str, draws: int, sizes: Sequence[int]) -> dict[str, dict[str, float]] | None:
     """ARI on a table by representatives and by all points, without and with labels."""
     import mustlink as ml
 
@@ -129,7 +140,7 @@ def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
         return None
     X, y = found
     k, rows = int(np.unique(y).size), {}
-    for p in (*(p for p in P if 2 * p < len(X)), None):
+    for p in (*(p for p in sizes if 2 * p < len(X)), "auto", None):
         how: dict[str, Any] = {"representatives": p, "random_state": 0}
         one = scored(y, lambda how=how: ml.NCut(k, **how).fit_predict(X))
         known = [data.draw(y, "20 labels", seed) for seed in range(draws)]
@@ -138,7 +149,7 @@ def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
             for c in known
         ]
         one = {"nothing": one["ARI"], "20 labels": float(np.mean(gfhf)), "CPU of NCut": one["CPU"]}
-        rows["all points" if p is None else f"p = {p}"] = one
+        rows["all points" if p is None else f"p = {p}" if p != "auto" else p] = one
     return rows
 
 
@@ -220,15 +231,19 @@ def main() -> None:
         n=1_000_000,
         most=1_000_000,
         draws=5,
+        p=list(P),
         rows=[10**5, 10**6, 10**7, 10**8],
     )
     figures: dict[str, Any] = {}
     for part, names, make in (("shapes", COUNTS, shape), ("clouds", ("broad", "rings"), cloud)):
         for name in names if part in args.only else ():
-            figures[name] = beside(*make(name, args.n, 0), args.most)
-            render.records(f"{name}, {args.n:,} points", figures[name])
+            if args.names != [""] and name not in args.names:
+                continue
+            n = args.n or SIZES.get(name, 10**6)
+            figures[name] = beside(*make(name, n, 0), args.most, args.p, args.draws)
+            render.records(f"{name}, {n:,} points", figures[name])
     for name in REAL if "real" in args.only else ():
-        if (args.names == [""] or name in args.names) and (rows := real(name, args.draws)):
+        if (args.names == [""] or name in args.names) and (rows := real(name, args.draws, args.p)):
             figures[name] = rows
             render.records(name, rows)
     if "files" in args.only:
