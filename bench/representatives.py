@@ -180,7 +180,7 @@ def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
         runner.call("representatives:write_clouds", path=points, n=n)
         how = ["-k", 20, "-m", "ncut", "--representatives", p, "--memory", "2GB", "--no-model"]
         words = ["cluster", f"{points}:X", *how, "-o", answer, "--quiet", "--json"]
-        with Watched(folder, answer, points) as watched:
+        with Watched(folder, points.name, answer.name) as watched:
             line = ["-c", memory.LIMITED, MOST, *words]
             done = runner.child([str(word) for word in line], {"TMPDIR": str(folder)})
         found = runner.result(done, f"{n:,} points in 2 GB")
@@ -200,9 +200,12 @@ def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
 
 
 class Watched:
-    """The most bytes in a folder, beside some files, while it is watched."""
+    """The most bytes in a folder while it is watched, without files in it that have such names.
 
-    def __init__(self, folder: Path, *but: Path) -> None:
+    An output that is being written has its name in that of its file; its work folder counts.
+    """
+
+    def __init__(self, folder: Path, *but: str) -> None:
         self.folder, self.but, self.most, self._over = folder, but, 0, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -210,8 +213,9 @@ class Watched:
         while not self._over.wait(0.2):
             total = 0
             for one in self.folder.rglob("*"):
+                named = one.parent == self.folder and any(name in one.name for name in self.but)
                 with contextlib.suppress(OSError):  # gone since
-                    total += 0 if one in self.but else one.stat().st_size
+                    total += 0 if named or one.is_dir() else one.stat().st_size
             self.most = max(self.most, total)
 
     def __enter__(self) -> Watched:

@@ -166,3 +166,18 @@ def test_a_folder_of_other_tables_is_one_line(mustlink, tmp_path):
     assert "its columns are not those of the files before it" in said()
     (folder / "1.parquet").write_bytes(b"PAR1 nothing")
     assert "not a Parquet file, or damaged" in said()
+
+
+def test_a_run_goes_on_from_the_pass_that_is_done(mustlink, case, held, tmp_path, monkeypatch):
+    path, out = case[0], tmp_path / "out.h5"
+    how = ("-k", 3, "-m", "ncut", "--representatives", 60, "--resume", "-o", out)
+    assert mustlink("cluster", f"{path}:X", *how)[0] == 0
+    first = read(out, "labels")[0]
+
+    def never(*_args, **_more):
+        raise AssertionError("the first pass was made again")
+
+    monkeypatch.setattr("mustlink.neighbors.affinities.representative_graph", never)
+    code, _, wrong = mustlink("cluster", f"{path}:X", *how)
+    assert code == 0, wrong
+    assert np.array_equal(read(out, "labels")[0], first)
