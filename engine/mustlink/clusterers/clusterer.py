@@ -100,29 +100,36 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Set `labels_`, `embedding_` and `report_`."""
 
-    def partial_fit(self, X: Any, y: Any = None, observer: Any = None, **options: Any) -> Self:
-        """Go on with another block of points (m, d) of a stream, with `representatives` p.
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on with another block of points (m, d) of a stream: `partial_fit(X, observer=None)`.
 
-        The first block has p rows at least, of which p are chosen to stand for all; later blocks
-        add to what they count, and get new ones where 16 rows or more lie together far from all
-        (`neighbors.streamed_points`). Nothing else of a block is held: the rows of this fit are the
-        representatives themselves, `labels_` (p,) theirs, and `predict` labels points. `y` is
-        ignored. `fit` begins anew. Cost O(m p d) and a fit to p nodes. Raises InputError.
+        With `representatives` p alone. The first block has p rows at least, of which p are chosen
+        to stand for all; later blocks add to what they count, and get new ones where 16 rows or
+        more lie together far from all (`neighbors.streamed_points`). Nothing else of a block is
+        held: the rows of this fit are the representatives themselves, `labels_` (p,) theirs, and
+        `predict` labels points. Other arguments are those of `fit`, which begins anew. Cost
+        O(m p d) and a fit to p nodes. Raises InputError.
         """
-        before, recorder = getattr(self, "graph_", None), recorded(observer)
         p = self.representatives
-        if not isinstance(p, int | np.integer):
-            raise InputError(
-                f"representatives: {p!r} given; partial_fit takes a number of them, such as 1000"
+        if isinstance(p, bool) or not isinstance(p, int | np.integer):
+            raise AttributeError(
+                f"partial_fit: representatives={p!r}; give a number of them, such as 1000"
             )
+        return self._go_on
+
+    def _go_on(self, X: Any, y: Any = None, observer: Any = None, **options: Any) -> Self:
+        """See `partial_fit`; `y` is ignored."""
+        before, recorder = getattr(self, "graph_", None), recorded(observer)
         going_on = isinstance(before, Graph) and "seen" in before.info
         points = self._as_fitted(X) if going_on else as_rows(X)
         with threads(self.n_jobs):
             if isinstance(before, Graph) and going_on:
                 graph = continued(before, points, recorder)
             else:
-                how: Any = {"metric": resolved_metric(self.metric, points)}
-                graph = begun(points, p, random_state=self._seed(), recorder=recorder, **how)
+                how: Any = {"random_state": self._seed(), "recorder": recorder}
+                how["metric"] = resolved_metric(self.metric, points)
+                graph = begun(points, self.representatives, **how)
         fit: Any = self.fit
         fit(graph, observer=recorder, **options)
         assert self.graph_.shares is not None
