@@ -129,7 +129,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             else:
                 how: Any = {"random_state": self._seed(), "recorder": recorder}
                 how["metric"] = resolved_metric(self.metric, points)
-                graph = begun(points, self.representatives, **how)
+                p: Any = self.representatives
+                graph = begun(points, p, **how)
         fit: Any = self.fit
         fit(graph, observer=recorder, **options)
         assert self.graph_.shares is not None
