@@ -101,6 +101,12 @@ def test_auto_is_the_fit_to_the_graph_that_it_takes(name, represented, few, monk
     assert np.mean(auto.predict(X) == auto.labels_) > 0.95
 
 
+def test_auto_of_a_start_by_labels(few):
+    X, y = blobs(1, 240)
+    est = ml.NCut(3, representatives="auto", init="labels", random_state=0).fit(X, some(y, 2, 0.2))
+    assert any(one.startswith("representatives: ") for one in est.report_.notes)
+
+
 def test_auto_takes_all_points_without_a_look_where_it_cannot_try(few):
     X, _ = blobs(1, 240)
     est = ml.NCut(3, representatives="auto", random_state=0)

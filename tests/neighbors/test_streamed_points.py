@@ -85,7 +85,7 @@ def test_what_a_stream_cannot_begin_with():
     with pytest.raises(InputError, match="representatives: 400 for 300 points"):
         ml.NCut(3, representatives=400).partial_fit(X)
     assert not hasattr(ml.NCut(3), "partial_fit")  # as scikit-learn asks
-    with pytest.raises(AttributeError, match="representatives='auto'; give a number of them"):
+    with pytest.raises(AttributeError, match="representatives='auto'; give a number, such as"):
         ml.NCut(3, representatives="auto").partial_fit(X)
 
 

@@ -41,7 +41,7 @@ _BETTER, _ENOUGH = 0.05, 15  # agreement with what is known, and how much that i
 _ERRORS = 2.0  # standard errors of the difference
 _ROW = 100  # bytes of a point for shares and labels of two draws
 _SEEN = 20_000  # rows whose clusters are compared
-TRIED_FOLDS = 3  # of labels, in turn held out
+_FOLDS = 3  # of labels, in turn held out
 STAGE = "choosing representatives or all points"
 
 
@@ -53,14 +53,18 @@ class Verdict:
     why: str
 
 
-def candidates(estimator: Any, name: str, p: int, seed: int, **more: Any) -> list[Any]:
+def candidates(
+    estimator: Any, name: str, p: int, seed: int, clusters: int | None = None
+) -> list[Any]:
     """Estimators of all points, and of two draws of p, that make the graphs of one; unfitted.
 
-    With all of its parameters where they are of its kind, else with those of the graph.
+    With all of its parameters, or with those of the graph where `clusters` are to be found.
     """
     kind = estimator_of(name)
-    own = kind._get_param_names() if isinstance(estimator, kind) else _OF_GRAPHS
-    how = {key: value for key, value in estimator.get_params().items() if key in own} | more
+    own = kind._get_param_names() if clusters is None else _OF_GRAPHS
+    how = {key: value for key, value in estimator.get_params().items() if key in own}
+    if clusters is not None:
+        how["n_clusters"] = clusters
     if not isinstance(estimator.random_state, int):
         how["random_state"] = seed
     made = [kind(**{**how, "representatives": None}), kind(**{**how, "representatives": p})]
@@ -90,8 +94,17 @@ def representatives_of(clusters: int) -> int:
     return max(USUAL, A_CLUSTER * clusters)
 
 
-def of_clusters(fitted: Sequence[Any], known: Constraints, seed: int) -> Verdict:
-    """By pairs, where there are enough, else by the agreement of two draws."""
+def of_clusters(
+    fitted: Sequence[Any],
+    known: Constraints,
+    seed: int,
+    folds: Sequence[Ints] = (),
+    recorder: Recorder | None = None,
+) -> Verdict:
+    """By labels held out, where there are `folds` of them, by pairs, or by two draws that agree."""
+    if folds:
+        made = [estimator_of("GFHF")(affinity="precomputed", random_state=seed) for _ in fitted]
+        return of_labels(made, [one.graph_ for one in fitted], known.labels, folds, recorder)
     found = _agreement(fitted, known)
     if found is not None:
         scores, what = found
@@ -114,15 +127,15 @@ def of_clusters(fitted: Sequence[Any], known: Constraints, seed: int) -> Verdict
 def of_labels(
     made: Sequence[Any],
     inputs: Sequence[Any],
-    labels: Ints,
+    labels: Any,
     folds: Sequence[Ints],
-    recorder: Recorder,
+    recorder: Recorder | None,
 ) -> Verdict:
-    """By labels (n,) held out by folds, of propagators; they are fitted to an input each."""
+    """By labels (n,) held out by three folds, of propagators; they are fitted to an input each."""
     right: list[NDArray[np.float64]] = []
     for one, X in zip(made, inputs, strict=True):
         found = []
-        for number, fold in enumerate(folds):
+        for number, fold in enumerate(folds[:_FOLDS]):
             some = labels.copy()
             some[fold] = -1
             if number:

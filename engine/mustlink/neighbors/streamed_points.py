@@ -90,6 +90,13 @@ def as_stream(X: Any) -> Any:
     return X
 
 
+def with_block(before: Graph | None, X: Any, p: int, *, recorder: Recorder, **how: Any) -> Graph:
+    """The graph of a stream with one more block; `before` is None where it is the first."""
+    if before is None:
+        return begun(X, p, recorder=recorder, **how)
+    return continued(before, X, recorder)
+
+
 def begun(
     X: Any, p: int, *, metric: str, random_state: int, recorder: Recorder | None = None
 ) -> Graph:

@@ -30,12 +30,7 @@ from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
-from mustlink.estimators.graph_choice import (
-    TRIED_FOLDS,
-    candidates,
-    graph_by_evidence,
-    of_labels,
-)
+from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_labels
 from mustlink.estimators.graph_estimator import GraphEstimator, input_of
 from mustlink.estimators.side_information import labels_of_all, refuse_blind_scoring
 from mustlink.graph import Graph
@@ -213,7 +208,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
         def verdict(p: int, quiet: Recorder) -> Any:
             made = candidates(self, type(self).__name__, p, seed)
-            folds = folds_of_labels(labels, seed)[:TRIED_FOLDS]
+            folds = folds_of_labels(labels, seed)
             return made, of_labels(made, [X] * len(made), labels, folds, quiet)
 
         given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
