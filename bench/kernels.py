@@ -101,6 +101,7 @@ def runs() -> list[Run]:
         Run("Poisson", "propagate plane.h5:/points --labels points.h5:/known"),
         Run("StrokeCut", "cut photo.png --strokes strokes.png"),
         Run("RegionCut", "cut photo.png"),
+        Run("representatives", "cluster points.h5:/points -k 4 -m ncut --representatives 500"),
         Run("graph", "graph points.h5:/points"),
         Run("suggest", "suggest points.h5 --labels points.h5:/known"),
     ]

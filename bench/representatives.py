@@ -3,19 +3,23 @@
     python bench/representatives.py [--only shapes clouds real files] [--n 1000000] [--record]
 
 * shapes: the five of Huang et al. (TKDE 2020), drawn anew: two bananas, smiling face, concentric
-  circles, circles and Gaussians, flower; `--n` points each.
+  circles, circles and Gaussians, flower; `--n` points each, 0: as many as theirs (10⁶ to 2·10⁷).
 * clouds: twelve broad clusters of 20 dimensions, three noisy rings; `--n` points.
 * real: MNIST and tables, nothing known and 20 labels a class (GFHF), against the graph of all.
-* files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB; the file is made
-  here and removed.
+* files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB, enforced
+  (RLIMIT_DATA); the file is made here and removed.
 
 Where the graph of all points would take more than `--most` points it is left out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import threading
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +27,17 @@ import numpy as np
 
 import data
 import fits
+import memory
 import render
 import runner
 
 P = (500, 1000, 2000, 4000)
+MOST = 2 * 10**9  # bytes, enforced
 REAL = ("mnist", "usps", "letter", "optdigits", "satellite-like", "digits", "mfeat_fourier")
+SIZES = {  # of Huang et al.
+    "bananas": 10**6, "face": 2 * 10**6, "circles": 5 * 10**6, "circles, clouds": 10**7,
+    "flower": 2 * 10**7,
+}  # fmt: skip
 COUNTS = {"bananas": 2, "face": 4, "circles": 3, "circles, clouds": 7, "flower": 13}
 
 
@@ -97,25 +107,31 @@ def near(X: Any) -> float:
     return float(np.median(pairwise_distances_argmin_min(X[some[1000:]], X[some[:1000]])[1]))
 
 
-def beside(X: Any, y: Any, most: int) -> dict[str, dict[str, float]]:
-    """Every method on points."""
+def beside(
+    X: Any, y: Any, most: int, sizes: Sequence[int], draws: int
+) -> dict[str, dict[str, float]]:
+    """Every method on points; the mean of draws of representatives."""
     from sklearn.cluster import Birch, MiniBatchKMeans
 
     import mustlink as ml
 
     k = int(y.max()) + 1
-    ways: dict[str, Any] = {
-        f"p = {p}": ml.NCut(k, representatives=p, random_state=0) for p in P if 2 * p < len(X)
-    }
+    ways: dict[str, Any] = {}
+    rows: dict[str, dict[str, float]] = {}
+    for p in (p for p in sizes if 2 * p < len(X)):
+        ones = [ml.NCut(k, representatives=p, random_state=seed) for seed in range(draws)]
+        found = [scored(y, lambda one=one: one.fit_predict(X)) for one in ones]
+        rows[f"p = {p}"] = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
     if len(X) <= most:
         ways["all points"] = ml.NCut(k, random_state=0)
     ways["MiniBatchKMeans"] = MiniBatchKMeans(k, n_init=3, random_state=0)
     if len(X) <= most:
         ways["BIRCH"] = Birch(n_clusters=k, threshold=near(X))
-    return {name: scored(y, lambda way=way: way.fit_predict(X)) for name, way in ways.items()}
+    more = {name: scored(y, lambda way=way: way.fit_predict(X)) for name, way in ways.items()}
+    return rows | more
 
 
-def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
+def real(name: str, draws: int, sizes: Sequence[int]) -> dict[str, dict[str, float]] | None:
     """ARI on a table by representatives and by all points, without and with labels."""
     import mustlink as ml
 
@@ -124,7 +140,7 @@ def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
         return None
     X, y = found
     k, rows = int(np.unique(y).size), {}
-    for p in (*(p for p in P if 2 * p < len(X)), None):
+    for p in (*(p for p in sizes if 2 * p < len(X)), "auto", None):
         how: dict[str, Any] = {"representatives": p, "random_state": 0}
         one = scored(y, lambda how=how: ml.NCut(k, **how).fit_predict(X))
         known = [data.draw(y, "20 labels", seed) for seed in range(draws)]
@@ -133,35 +149,82 @@ def real(name: str, draws: int) -> dict[str, dict[str, float]] | None:
             for c in known
         ]
         one = {"nothing": one["ARI"], "20 labels": float(np.mean(gfhf)), "CPU of NCut": one["CPU"]}
-        rows["all points" if p is None else f"p = {p}"] = one
+        rows["all points" if p is None else f"p = {p}" if p != "auto" else p] = one
     return rows
 
 
-def from_file(n: int, out: Path) -> dict[str, Any]:
-    """Seconds, peak and ARI of n points of 16 coordinates, HDF5 to HDF5 within 2 GB."""
+def write_clouds(path: str, n: int) -> dict[str, Any]:
+    """Points (n, 16) of 20 clusters in single precision, and the cluster of each, by chunks."""
     import h5py
 
-    points, answer = out / "points.h5", out / "answer.h5"
     centres = np.random.default_rng(1).normal(size=(20, 16)) * 2.0
+    with h5py.File(path, "w") as file:
+        X = file.create_dataset("X", (n, 16), "f4", chunks=(min(n, 1 << 16), 16))
+        Y = file.create_dataset("y", (n,), "u1", chunks=(min(n, 1 << 16),))
+        for number, first in enumerate(range(0, n, 1 << 20)):
+            rng, m = np.random.default_rng((0, number)), min(1 << 20, n - first)
+            y = rng.integers(20, size=m)
+            X[first : first + m] = centres[y] + rng.normal(size=(m, 16))
+            Y[first : first + m] = y
+    return {}
+
+
+def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
+    """Seconds, peak, temporary files and ARI of n points, HDF5 to HDF5, within enforced 2 GB."""
+    import h5py
+
+    folder = out / f"points-{n}"
+    points, answer = folder / "points.h5", folder / "answer.h5"
+    folder.mkdir(parents=True)
     try:
-        with h5py.File(points, "w") as file:
-            X = file.create_dataset("X", (n, 16), "f4")
-            Y = file.create_dataset("y", (n,), "u1")
-            for number, first in enumerate(range(0, n, 1 << 20)):
-                rng, m = np.random.default_rng((0, number)), min(1 << 20, n - first)
-                y = rng.integers(20, size=m)
-                X[first : first + m] = centres[y] + rng.normal(size=(m, 16))
-                Y[first : first + m] = y
-        how = ["-k", 20, "-m", "ncut", "--representatives", 1000, "--memory", "2GB", "--no-model"]
-        found = runner.command("cluster", f"{points}:X", *how, "-o", answer)
+        runner.call("representatives:write_clouds", path=points, n=n)
+        how = ["-k", 20, "-m", "ncut", "--representatives", p, "--memory", "2GB", "--no-model"]
+        words = ["cluster", f"{points}:X", *how, "-o", answer, "--quiet", "--json"]
+        with Watched(folder, points.name, answer.name) as watched:
+            line = ["-c", memory.LIMITED, MOST, *words]
+            done = runner.child([str(word) for word in line], {"TMPDIR": str(folder)})
+        found = runner.result(done, f"{n:,} points in 2 GB")
         with h5py.File(points) as file, h5py.File(answer) as made:
             some = slice(0, None, max(1, n // 10**6))
             ari = fits.ari(file["y"][some].astype(int), made["labels"][some])
-        taken = {"seconds": found["wall_seconds"], "peak_bytes": found["rss_bytes"]}
-        return {"ARI": ari, **taken}
+        return {
+            "ARI": ari,
+            "seconds": done.seconds,
+            "CPU": done.cpu_seconds,
+            "peak_bytes": done.peak_bytes,
+            "temporary_bytes": watched.most,
+            "stages": {one["name"]: one["seconds"] for one in found["stages"]},
+        }
     finally:
-        points.unlink(missing_ok=True)
-        answer.unlink(missing_ok=True)
+        shutil.rmtree(folder)
+
+
+class Watched:
+    """The most bytes in a folder while it is watched, without files in it that have such names.
+
+    An output that is being written has its name in that of its file; its work folder counts.
+    """
+
+    def __init__(self, folder: Path, *but: str) -> None:
+        self.folder, self.but, self.most, self._over = folder, but, 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            total = 0
+            for one in self.folder.rglob("*"):
+                named = one.parent == self.folder and any(name in one.name for name in self.but)
+                with contextlib.suppress(OSError):  # gone since
+                    total += 0 if named or one.is_dir() else one.stat().st_size
+            self.most = max(self.most, total)
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 def main() -> None:
@@ -172,19 +235,23 @@ def main() -> None:
         n=1_000_000,
         most=1_000_000,
         draws=5,
+        p=list(P),
         rows=[10**5, 10**6, 10**7, 10**8],
     )
     figures: dict[str, Any] = {}
     for part, names, make in (("shapes", COUNTS, shape), ("clouds", ("broad", "rings"), cloud)):
         for name in names if part in args.only else ():
-            figures[name] = beside(*make(name, args.n, 0), args.most)
-            render.records(f"{name}, {args.n:,} points", figures[name])
+            if args.names != [""] and name not in args.names:
+                continue
+            n = args.n or SIZES.get(name, 10**6)
+            figures[name] = beside(*make(name, n, 0), args.most, args.p, args.draws)
+            render.records(f"{name}, {n:,} points", figures[name])
     for name in REAL if "real" in args.only else ():
-        if (args.names == [""] or name in args.names) and (rows := real(name, args.draws)):
+        if (args.names == [""] or name in args.names) and (rows := real(name, args.draws, args.p)):
             figures[name] = rows
             render.records(name, rows)
     if "files" in args.only:
-        figures["files"] = {f"{n:,}": from_file(n, args.out) for n in args.rows}
+        figures["files"] = {f"{n:,}": from_file(n, 1000, args.out) for n in args.rows}
         render.records("From a file to a file, 2 GB", figures["files"])
     runner.record("representatives", figures)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -124,3 +126,52 @@ def test_nothing_changes_where_a_fit_fails():
         est.set_params(representatives=500).fit(X)
     assert np.array_equal(est.labels_, before)
     assert same(est.labels_, y)
+
+
+HOLD = ("GFHF", "LLGC", "TikReg", "GWEM", "NCutPropagation", "Poisson", "GreenFunction")
+
+
+@pytest.mark.thorough(but=3)
+@pytest.mark.parametrize("name", HOLD)
+def test_labels_are_held_as_on_the_graph_of_all_points(name):
+    X, y = blobs(1, 240)
+    known = some(y, 2, 0.2)
+    wrong = np.flatnonzero(known >= 0)[:5]
+    known[wrong] = (known[wrong] + 1) % 3
+
+    def holds(p):
+        est = getattr(ml, name)(representatives=p, random_state=0).fit(X, known)
+        return np.array_equal(est.labels_[wrong], known[wrong])
+
+    assert not holds(40) or holds(None)
+    if name == "GFHF":
+        assert holds(40)
+
+
+@pytest.mark.parametrize("name", ["GFHF", "LLGC"])
+def test_soft_labels_are_carried_down(name):
+    X, y = blobs(1, 240)
+    rng = np.random.default_rng(0)
+    soft = 0.4 * np.eye(3)[y] + 0.6 * rng.dirichlet(np.ones(3), 240)
+    known = np.full(240, -1)
+    known[[np.flatnonzero(y == c)[0] for c in range(3)]] = range(3)
+    belief = rng.random(240)
+    est = getattr(ml, name)(representatives=40, random_state=0)
+    with_all = est.fit(X, known, prior=soft, belief=belief)
+    assert np.mean(with_all.labels_ == y) > 0.95
+    if name != "GFHF":  # which weighs no node by its rows
+        return
+    graph, free = with_all.graph_, known < 0
+    # the twin, on nodes alone: beliefs of the rows of a node added, and the mean of what they say
+    u = belief * free  # a row with a label needs no other
+    total = np.bincount(graph.rows, u, graph.n_nodes)
+    sums = [np.bincount(graph.rows, u * column, graph.n_nodes) for column in soft.T]
+    mean = np.full((graph.n_nodes, 3), 1 / 3)
+    mean[total > 0] = (np.stack(sums) / np.maximum(total, 1e-300)).T[total > 0]
+    nodes = np.full(graph.n_nodes, -1)
+    nodes[graph.rows[~free]] = known[~free]
+    few = replace(graph, shares=None, rows=None, weights=None)
+    twin = getattr(ml, name)(affinity="precomputed", random_state=0)
+    twin.fit(few, nodes, prior=mean, belief=total)
+    rows = graph.shares.matrix() @ twin.label_distributions_
+    assert np.allclose(with_all.label_distributions_[free], rows[free], atol=1e-8)

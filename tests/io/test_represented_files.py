@@ -117,3 +117,67 @@ def test_wrong_numbers_are_one_line(mustlink, case, more, words, tmp_path):
     assert code == 2
     assert words in wrong
     assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["npy", "folder"])
+def test_clusters_of_other_files_by_blocks(mustlink, case, kind, held, tmp_path):
+    path, X, _, _ = case
+    data = tmp_path / ("points.npy" if kind == "npy" else "points")
+    if kind == "npy":
+        np.save(data, X)
+    else:
+        pa = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        data.mkdir()
+        for number, rows in enumerate((X[:100], X[100:450], X[450:])):
+            table = pa.table({f"x{c}": rows[:, c] for c in range(X.shape[1])})
+            parquet.write_table(table, data / f"part-{number}.parquet", row_group_size=120)
+    found = []
+    for source in (f"{path}:X", data):
+        out = tmp_path / f"out{len(found)}.h5"
+        how = ("-k", 3, "-m", "ncut", "--representatives", 60, "-o", out)
+        code, _, wrong = mustlink("cluster", source, *how)
+        assert code == 0, wrong
+        found.append(read(out, "labels")[0])
+    assert np.array_equal(*found) or adjusted_rand_score(*found) > 0.95
+    if held:
+        how = ("-k", 3, "-m", "ncut", "--json")
+        assert json.loads(mustlink("plan", data, *how)[1])["seconds"] > 0
+
+
+def test_a_folder_of_other_tables_is_one_line(mustlink, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    out = tmp_path / "out.h5"
+
+    def said():
+        code, _, wrong = mustlink("cluster", folder, "-k", 2, "-m", "ncut", "-o", out)
+        assert code == 2
+        assert not out.exists()
+        return wrong
+
+    assert "is a directory, not a file" in said()
+    parquet.write_table(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), folder / "0.parquet")
+    assert "column 'b' is of type string; columns of a folder are numbers" in said()
+    parquet.write_table(pa.table({"a": [1.0, 2.0]}), folder / "0.parquet")
+    parquet.write_table(pa.table({"c": [1.0, 2.0]}), folder / "1.parquet")
+    assert "its columns are not those of the files before it" in said()
+    (folder / "1.parquet").write_bytes(b"PAR1 nothing")
+    assert "not a Parquet file, or damaged" in said()
+
+
+def test_a_run_goes_on_from_the_pass_that_is_done(mustlink, case, held, tmp_path, monkeypatch):
+    path, out = case[0], tmp_path / "out.h5"
+    how = ("-k", 3, "-m", "ncut", "--representatives", 60, "--resume", "-o", out)
+    assert mustlink("cluster", f"{path}:X", *how)[0] == 0
+    first = read(out, "labels")[0]
+
+    def never(*_args, **_more):
+        raise AssertionError("the first pass was made again")
+
+    monkeypatch.setattr("mustlink.neighbors.affinities.representative_graph", never)
+    code, _, wrong = mustlink("cluster", f"{path}:X", *how)
+    assert code == 0, wrong
+    assert np.array_equal(read(out, "labels")[0], first)

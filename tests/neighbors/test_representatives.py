@@ -198,3 +198,46 @@ def test_a_small_cluster_far_from_all_is_named():
             break  # none of the three is in the sample
     with_three = [one for one in loud.warnings if "representatives: 3 of 4,000 points" in one]
     assert len(with_three) == 1
+
+
+@pytest.mark.parametrize("size", [16, 40, 200])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_cluster_far_from_all_is_found(size, seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(5000, 2)).astype(np.float32)
+    X[:2500] += 5
+    few = rng.choice(5000, size, replace=False)
+    X[few] = rng.normal(size=(size, 2)) * 0.3 + (-60, 20)
+    recorder = Recorder()
+    graph = representative_graph(X, 40, random_state=seed, recorder=recorder)
+    own = np.unique(graph.shares.of(few)[0][graph.shares.of(few)[1] > 1e-6])  # but for e^-16
+    others = np.setdiff1d(np.arange(5000), few)
+    assert np.isin(graph.rows[few], own).all()
+    assert not np.isin(graph.rows[others], own).any()
+    assert np.isclose(graph.weights[own].sum(), size, rtol=1e-4)
+    across = graph.affinity[own][:, np.setdiff1d(np.arange(graph.n_nodes), own)]
+    assert across.sum() < 1e-2
+    assert any(f"for {size} points far from all others" in one for one in recorder.remarks)
+    assert not recorder.warnings
+    known = np.full(5000, -1)
+    known[few[0]], known[others[[0, -1]]] = 2, (0, 1)
+    est = ml.GFHF(representatives=40, random_state=seed).fit(X, known)
+    assert np.array_equal(np.sort(few), np.flatnonzero(est.labels_ == 2))
+    est.save(tmp_path / "model.h5")
+    assert (ml.load(tmp_path / "model.h5").predict(X[few]) == 2).all()
+
+
+def test_clusters_that_cannot_be_found_are_named():
+    X, _ = blobs(1, 3000)
+    recorder = Recorder()
+    representative_graph(X, 30, recorder=recorder)
+    small = "representatives: a cluster of less than 100 points or so is found only where"
+    assert any(small in one for one in recorder.remarks)
+
+
+def test_one_representative_a_point():
+    X, y = blobs(2, 90)
+    est = ml.NCut(3, representatives=90, random_state=0).fit(X)
+    assert est.graph_.n_nodes == 90
+    assert any("90 for 90 points: a graph of all points" in one for one in est.report_.notes)
+    assert len({*zip(est.labels_, y, strict=True)}) == 3

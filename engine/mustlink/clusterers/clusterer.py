@@ -18,7 +18,7 @@ from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvect
 from mustlink.core.check import check_choice, check_n_clusters
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
-from mustlink.core.scikit_learn import ClusterMixin, check_is_fitted
+from mustlink.core.scikit_learn import ClusterMixin, check_columns, check_is_fitted
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
@@ -28,13 +28,18 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
+from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters
+from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer, input_of
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
-from mustlink.graph.several import several
+from mustlink.graph.several import Views, several
 from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
+from mustlink.neighbors.affinities import n_rows
+from mustlink.neighbors.any_rows import as_rows, resolved_metric
 from mustlink.neighbors.disk_knn import graph_where_short
+from mustlink.neighbors.streamed_points import with_block
+from mustlink.propagation.held_out import enough_labels, folds_of_labels
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import below_classes, count_clusters
 from mustlink.selection.held_out import can_hold_out
@@ -87,6 +92,37 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     @abstractmethod
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Set `labels_`, `embedding_` and `report_`."""
+
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on with another block of points (m, d) of a stream: `partial_fit(X, observer=None)`.
+
+        With `representatives` p alone. The first block has p rows at least, of which p are chosen
+        to stand for all; later blocks add to what they count, and get new ones where 16 rows or
+        more lie together far from all (`neighbors.streamed_points`). Nothing else of a block is
+        held: rows of this fit are the representatives, `labels_` (p,) theirs; `predict` labels
+        points. `fit` begins anew. Cost O(m p d) and a fit to p nodes. Raises InputError.
+        """
+        p = self.representatives
+        if isinstance(p, bool) or not isinstance(p, int | np.integer):
+            raise AttributeError(f"partial_fit: representatives={p!r}; give a number, such as 1000")
+        return self._go_on
+
+    def _go_on(self, X: Any, y: Any = None, observer: Any = None, **options: Any) -> Self:
+        """See `partial_fit`; `y` is ignored."""
+        before, recorder = getattr(self, "graph_", None), recorded(observer)
+        going_on = isinstance(before, Graph) and "seen" in before.info
+        points = self._as_fitted(X) if going_on else as_rows(X)
+        p: Any = self.representatives
+        how: Any = {"metric": resolved_metric(self.metric, points), "random_state": self._seed()}
+        with threads(self.n_jobs):
+            graph = with_block(before if going_on else None, points, p, recorder=recorder, **how)
+        own: Any = self
+        own.fit(graph, observer=recorder, **options)
+        self._points = own.graph_.shares.finder.centres
+        found_by_fit(self, "_points")
+        check_columns(self, X)
+        return self
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
         """`fit(X, y, ...)`, then `labels_`; scikit-learn's own would leave the labels `y` out."""
@@ -148,9 +184,39 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             least = self.cost_of_clusters(k, X.n_nodes, X.n_entries)
             return self._disk_work(X, self._columns(k), least, recorder)
         X = several(X, others["graphs"], known)
-        work = self._work(X, recorder, seed, others["sample_weight"], cost, beside)
+        how: Any = {"sample_weight": others["sample_weight"], "cost": cost, "beside": beside}
+        graph = self._graph_by_evidence(X, recorder, known, others["sample_weight"], classes)
+        if graph is None:
+            work = self._work(X, recorder, seed, **how)
+        else:
+            work = self._points_and_view(X, graph, recorder, seed, needs_points=False, **how)[1]
         self._row_weights = work.row_weights  # which refits need, too
         return MemoryWork(work)
+
+    def _graph_by_evidence(
+        self, X: Any, recorder: Recorder, known: Any, weights: Any, classes: int | None
+    ) -> Graph | None:
+        """The graph that evidence chooses for points where `representatives` is "auto", else None.
+
+        By labels, else by normalised cuts of all points and two draws: `estimators.graph_choice`.
+        """
+        whole = weights is None or np.asarray(weights).all()  # which are not told of candidates
+        if self.representatives != AUTO or isinstance(X, Views | Graph | DiskGraph) or not whole:
+            return None
+        k, seed = self._k_or(classes), self._used_seed
+
+        def verdict(p: int, quiet: Recorder) -> Any:
+            fitted = [one.fit(X, observer=quiet) for one in candidates(self, "NCut", p, seed, k)]
+            if not self._informed:
+                return fitted, of_clusters(fitted, Constraints.none(n_rows(X)), seed)
+            told = known(fitted[0].graph_)
+            folds = []
+            if told.labels is not None and enough_labels(told.labels):
+                folds = folds_of_labels(told.labels, seed)
+            return fitted, of_clusters(fitted, told, seed, folds, quiet)
+
+        given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
+        return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)
 
     def _home_again(self, recorder: Recorder) -> Any:
         """Where the last fit ran, for a refit; raises InputError."""

@@ -27,7 +27,7 @@ RATES: dict[str, tuple[float, float]] = {
     "components": (0.045, 0.015),  # the same
     "checking the graph": (0.045, 0.045),
     "weights of the graphs": (1.0, 1.0),
-    "shares of representatives": (5.5e-5, 5.5e-5),  # points, times representatives, times columns
+    "shares of representatives": (3.5e-5, 3.5e-5),  # points, times representatives, times columns
     "order of the nodes": (0.025, 0.0),
     "Laplacian": (0.05, 0.0),
     "looking at the graph": (0.0, 0.012),

@@ -73,6 +73,7 @@ from mustlink.neighbors.any_rows import (
 from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
 from mustlink.neighbors.representatives import NewShares, check_representatives, joined_rows
+from mustlink.neighbors.streamed_points import as_stream
 from mustlink.preprocessing.mixed import prepared_points
 
 if TYPE_CHECKING:
@@ -108,10 +109,9 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     `representatives` p: so many points stand for all n, which are mixtures of the nearest five
     (`neighbors.representatives`, after U-SPEC and anchor graphs). The graph has p nodes, W = ZᵀZ of
     the shares Z (n, p) of the rows; what is known of rows is carried down, Q_p = ZᵀQZ, answers are
-    carried up. Cost O(n p d), and nothing but labels grows with n where points stay in a file.
-    Noise of neighbours averages out, clusters of less than about n/p points are lost. None: every
-    point is a node; "auto": 1,000, or 20 a cluster, where the graph of all points fits neither
-    memory nor a time limit; a note tells.
+    carried up. Cost O(n p d); nothing but labels grows with n where points stay in a file. None:
+    every point is a node; "auto": 1,000, or 20 a cluster, where all points do not fit memory or
+    time, or evidence is for them (`estimators.graph_choice`); a note tells.
 
     `preprocessing`: "auto" makes points of a data frame that has words, dates or empty cells
     (`preprocessing.mixed`; notes of the report say how), numbers alone stay as they are; None
@@ -172,7 +172,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _prepared(self, X: Any, recorder: Recorder) -> Any:
         """What is given to a fit, as points where `preprocessing` makes such; raises InputError."""
         is_graph = X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED
-        how = self.preprocessing
+        X, how = as_stream(X), self.preprocessing
         points, self._preparation = prepared_points(X, recorder, how, is_graph=is_graph)
         if self._preparation is not None:
             check_columns(self, X)
@@ -525,7 +525,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _n_representatives(self, X: Any) -> int | None:
         """How many points stand for all of X, None: each for itself; raises InputError."""
         p = self.representatives
-        if p is None:
+        if p is None or getattr(X, "shares", None) is not None:  # a graph of some already
             return None
         is_points = self.affinity in POINTS and not isinstance(X, Graph | DiskGraph)
         other = p != AUTO and hasattr(X, "shape") and search_bytes(X, self.metric, 1)

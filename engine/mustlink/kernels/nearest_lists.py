@@ -14,6 +14,7 @@ from mustlink.kernels.threads import in_threads, loop, workers
 _CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
 _HALVINGS = 8  # steps towards that bound
+_FEW_LANES = 16  # at most, of which the columns are put in order again
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
@@ -33,10 +34,13 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
         for j in range(w):
             score[j] = norms[j] - two * products[i, j]
         limit = values[i, last]
+        there = -1
         if w >= 2 * _LANES and k <= _LANES:
             limit = min(limit, _bound(score, lanes, k, limit))
-        found = np.uint64(0)
-        for start in range(0, w, _CHUNK):
+            there = _in_few_lanes(score, lanes, limit, near)
+        whole = w // _LANES * _LANES if there >= 0 else 0
+        found = np.uint64(max(there, 0))
+        for start in range(whole, w, _CHUNK):
             stop, some = min(start + _CHUNK, w), np.int32(0)
             for j in range(start, stop):
                 some += np.int32(score[j] <= limit)
@@ -56,6 +60,28 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
                 at -= one
             values[i, at] = value
             places[i, at] = first + near[c]
+
+
+@inlined(fastmath={"nsz", "nnan"})
+def _in_few_lanes(score: Any, lanes: Any, limit: Any, near: Any) -> Any:
+    """Put what does not exceed `limit` into `near`, in order; how many, -1 where lanes are many."""
+    found, hit = np.int64(0), np.int32(0)
+    for lane in range(_LANES):
+        hit += np.int32(lanes[lane] <= limit)
+    for lane in range(_LANES):
+        if hit <= _FEW_LANES and lanes[lane] <= limit and found <= _CHUNK:
+            for j in range(lane, score.shape[0] // _LANES * _LANES, _LANES):
+                near[found] = j
+                found += np.int64(score[j] <= limit)
+    if hit > _FEW_LANES or found > _CHUNK:
+        found = np.int64(-1)
+    for c in range(1, found):
+        at, j = c, near[c]
+        while at > 0 and near[at - 1] > j:
+            near[at] = near[at - 1]
+            at -= 1
+        near[at] = j
+    return found
 
 
 @inlined(fastmath={"nsz", "nnan"})
@@ -136,6 +162,29 @@ def insert_all(points: Any, places: Any, first: int, lists: Any, nodes: Any, lim
             if j >= 0 and j != i:
                 insert(lists, nodes, i, squared_gap(points, i, points, j), j)
         limits[i] = lists[i, lists.shape[1] - 1]
+
+
+@kernel()
+def measure_again(queries: Any, points: Any, squares: Any, places: Any) -> None:
+    """Squared lengths (m, k) to the `places` (m, k) by differences, in order by (length, place).
+
+    Products in single precision lose digits. O(m k d).
+    """
+    one = np.uint64(1)
+    for i in range(places.shape[0]):
+        for c in range(places.shape[1]):
+            place = places[i, c]
+            length = squared_gap(queries, i, points, place)
+            at = np.uint64(c)
+            while at > 0:
+                before = squares[i, at - one]
+                if before < length or (before == length and places[i, at - one] < place):
+                    break
+                squares[i, at] = before
+                places[i, at] = places[i, at - one]
+                at -= one
+            squares[i, at] = length
+            places[i, at] = place
 
 
 @kernel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +21,12 @@ from mustlink.graph.given_neighbors import (
     is_connectivity,
 )
 from mustlink.graph.graph import Graph
+from mustlink.graph.shares import Shares
 from mustlink.graph.weights import WEIGHTS, rbf_graph
 from mustlink.neighbors.any_rows import POINTS, as_rows, resolved_metric
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
-from mustlink.neighbors.representatives import representative_graph
+from mustlink.neighbors.representatives import Representatives, representative_graph
 
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = (*POINTS, "rbf", *PRECOMPUTED)
@@ -110,11 +113,28 @@ def kept_graph(
         keeper=None if counted is not None else keeper,  # which knows all rows only
         scratch=shelf.scratch,
     )
-    graph = make() if is_given or by_shares else shelf.kept("graph", name, make, (Graph,))
+    if by_shares:
+        graph = _kept_shares(X, make, name, shelf)
+    else:
+        graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
     if counted is not None:
         graph = graph.beside(counted, n_rows(X))
     graph.derived.origin = None if recorder.left_out else name  # which is that of the whole one
     return graph
+
+
+def _kept_shares(X: Any, make: Callable[[], Graph], name: str | None, shelf: StageCache) -> Graph:
+    """A graph of representatives, of which all but the points is kept."""
+
+    def over(source: Any, found: Graph) -> Graph:
+        assert found.shares is not None
+        if found.shares.near is not None:
+            return found
+        return replace(found, shares=replace(found.shares, points=source))
+
+    kinds = (Graph, Shares, Representatives)
+    found = shelf.kept("graph", name, lambda: over(None, make()), kinds)
+    return over(X, found)
 
 
 def _matrix_graph(X: Any, recorder: Recorder) -> Graph:

@@ -3,6 +3,7 @@
     1  p centres: Lloyd's k-means on a sample of 10 p rows (U-SPEC's hybrid selection)
     2  shares of every row in its r nearest centres, one pass: z_ij ∝ exp(−d_ij²/s_i²)
     3  W = ZᵀZ of the centres, which count their masses Zᵀ1 (`graph.shares`)
+    4  groups of rows far from all centres get centres of their own, then 2 and 3 again
 
 Huang, Wang, Wu, Lai & Kwoh, Ultra-scalable spectral clustering and ensemble clustering (TKDE 2020,
 §3.1); Liu, He & Chang, Large graph construction for scalable semi-supervised learning (ICML 2010).
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from mustlink.context.represented_cost import HELD_BELOW, NEAREST
 from mustlink.core.check import as_integer, as_points, check_choice
@@ -30,7 +32,11 @@ from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import Prepared, is_rows, prepare
 
 _SAMPLE = 10  # rows of the sample to a representative
-_FAR = 4.0  # times as far from all centres as any row of the sample: unlike them
+_FAR = 4.0  # times as far from all centres as rows of the sample: unlike them
+_USUAL = 0.99  # of the rows of the sample: how far the others are is looked at
+_GROUP = 16  # rows that are far from others and are a cluster: no node has so many neighbours
+_LOOKED = 1 << 12  # far rows looked at
+_ROUNDS = 3  # of centres for them
 _STEPS = 10  # of Lloyd's: representatives need not be the best centres
 _TOGETHER = 1 << 8  # rows compared at once: always the same, as products are rounded by shape
 _TAKEN = 1 << 12  # rows that a thread takes
@@ -40,7 +46,8 @@ _TAKEN = 1 << 12  # rows that a thread takes
 class Representatives:
     """Centres (p, d) float32 as points are compared, and how those are prepared for that.
 
-    `metric`, `shift` and `unit` are as in `Prepared`; `nearest` is r, at most p.
+    `metric`, `shift` and `unit` are as in `Prepared`; `nearest` is r, at most p. `limits` (p,) are
+    the most that s_i² is of rows that are nearest to a centre, None: no limits.
     """
 
     centres: NDArray[np.float32]
@@ -48,6 +55,7 @@ class Representatives:
     shift: NDArray[np.float64] | None
     unit: float
     nearest: int
+    limits: NDArray[np.float64] | None = None
 
     def prepared(self, points: Any) -> Prepared:
         """Points (m, d), in memory or not, as these are compared."""
@@ -62,11 +70,13 @@ class Representatives:
     def shares(self, X: NDArray[np.float32]) -> Near:
         """Nodes and shares (m, r) of prepared points (m, d), by falling share.
 
-        s_i² is the mean of d_ij² over the r. Cost O(m p d).
+        s_i² is the mean of d_ij² over the r, or its limit. Cost O(m p d).
         """
         near, lengths = nearest_centres(X, self.centres, self.nearest)
         d = lengths.astype(np.float64)
         scale = np.mean(d**2, axis=1, keepdims=True)
+        if self.limits is not None:
+            scale = np.minimum(scale, self.limits[near[:, :1]])
         scale[scale == 0] = 1.0
         Z = np.exp(-(d**2 - d[:, :1] ** 2) / scale)
         Z /= Z.sum(axis=1, keepdims=True)
@@ -75,7 +85,7 @@ class Representatives:
 
 def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int) -> Near:
     """The r nearest of centres (p, d) to points (m, d): numbers (m, r), rising lengths (m, r)."""
-    from mustlink.kernels.nearest_lists import keep_smallest
+    from mustlink.kernels.nearest_lists import keep_smallest, measure_again
     from mustlink.kernels.threads import in_threads
 
     m = X.shape[0]
@@ -91,12 +101,8 @@ def nearest_centres(X: NDArray[np.float32], centres: NDArray[np.float32], r: int
             some = slice(a, min(a + _TOGETHER, part.stop))
             products = np.matmul(X[some], centres.T, out=room[: some.stop - a])
             keep_smallest(products, norms, 0, squares[a - start : some.stop - start], places[some])
-        for k in range(r):  # products in single precision lose digits: measured again
-            gap = X[part] - centres[places[part, k]]
-            squares[:, k] = np.einsum("ij,ij->i", gap, gap)
-        order = np.lexsort((places[part], squares), axis=1)
-        places[part] = np.take_along_axis(places[part], order, axis=1)
-        lengths[part] = np.sqrt(np.take_along_axis(squares, order, axis=1))
+        measure_again(X[part], centres, squares, places[part])
+        lengths[part] = np.sqrt(squares)
 
     in_threads(find, range(0, m, _TAKEN))
     return places, lengths
@@ -120,8 +126,8 @@ def chosen_centres(
 ) -> tuple[NDArray[np.float32], float]:
     """At most p centres (p, d) by Lloyd's k-means on a sample of 10 p rows; equal rows count one.
 
-    And the largest distance of a row of the sample from the nearest. Fewer, with a note, where the
-    sample has fewer distinct rows.
+    And the largest usual distance of a row of the sample from the nearest: up to four times what 99
+    of 100 do not exceed. Fewer, with a note, where the sample has fewer distinct rows.
     """
     n = rows.shape[0]
     size = min(n, _SAMPLE * p)
@@ -155,7 +161,9 @@ def chosen_centres(
         centres = centres.copy()
         centres[filled] = (sums[filled] / size_of[filled, None]).astype(np.float32)
     found: NDArray[np.float32] = np.unique(centres, axis=0)
-    return found, float(nearest_centres(distinct, found, 1)[1].max())
+    gaps = nearest_centres(distinct, found, 1)[1]
+    usual = gaps[gaps <= _FAR * np.quantile(gaps, _USUAL)]
+    return found, float(usual.max(initial=0.0))
 
 
 def representative_graph(
@@ -191,18 +199,40 @@ def representative_graph(
     r = min(nearest, centres.shape[0])
     finder = Representatives(centres, metric, rows.shift, rows.unit, r)
     is_held = not is_rows(source) or 8 * r * n <= held
-    with recorder.stage("shares of representatives") as advance:
-        found = _shares_of(rows, finder, source, advance, _FAR * reach, held=is_held)
-    shares, nodes, W, mass, far = found
-    if far and reach:
-        small = max(2, n // p)
+    far = _FAR * reach if reach else np.inf
+    for _ in range(_ROUNDS):
+        with recorder.stage("shares of representatives") as advance:
+            found = shares_of(rows, finder, source, advance, far, held=is_held)
+        wider = kept_apart(found, far, nearest)
+        if wider is None:
+            break
+        finder = wider
+    shares, nodes, W, mass = found.shares, found.nodes, found.affinity, found.mass
+    small = max(2, n // mass.size)
+    if shares.finder.limits is not None:
+        alone = np.isfinite(shares.finder.limits)[nodes]
+        recorder.note(
+            f"representatives: {np.count_nonzero(np.isfinite(shares.finder.limits))} are kept for "
+            f"{np.count_nonzero(alone):,} points far from all others"
+        )
+    if found.n_far:
         recorder.warn(
-            f"representatives: {far:,} of {n:,} points are more than {_FAR:g} times as far from "
-            f"all as any point of the sample: a cluster of less than {small:,} points or so may be "
-            "among them, and is not found; give more representatives, or none"
+            f"representatives: {found.n_far:,} of {n:,} points are more than {_FAR:g} times as far "
+            f"from all as any usual point of the sample: a cluster of less than {small:,} points "
+            "or so may be among them, and is not found; give more representatives, or none"
+        )
+    elif n > 2 * mass.size:
+        recorder.note(
+            f"representatives: a cluster of less than {small:,} points or so is found only where "
+            "it is far from all others"
+        )
+    else:
+        recorder.note(
+            f"representatives: {mass.size:,} for {n:,} points: a graph of all points takes little "
+            "more; leave them out"
         )
     info: dict[str, Any] = {"kind": "representatives", "representatives": int(mass.size)}
-    info |= {"nearest": r, "metric": metric}
+    info |= {"nearest": r, "metric": metric} | ({"far": far} if np.isfinite(far) else {})
     own = shares.finder.centres
     if nearest == 1:
         graph = knn_graph(own, random_state=random_state, observer=recorder).weighing(mass)
@@ -221,14 +251,81 @@ def representative_graph(
     return graph
 
 
-def _shares_of(
-    rows: Prepared, finder: Representatives, source: Any, advance: Any, far: float, *, held: bool
-) -> tuple[Shares, NDArray[Any], sp.csr_matrix, NDArray[np.float64], int]:
-    """Shares of all rows, their nearest nodes (n,), W = ZᵀZ and masses: one pass.
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What a pass over all rows found: shares, nearest nodes (n,), W = ZᵀZ (p, p), masses (p,).
 
-    And how many rows are farther than `far` from their nearest.
+    And how many rows are far from all centres, and some of these (f, d).
+    """
 
-    Centres that are among the nearest of no row are left out.
+    shares: Shares
+    nodes: NDArray[Any]
+    affinity: sp.csr_matrix
+    mass: NDArray[np.float64]
+    n_far: int
+    far_rows: NDArray[np.float32]
+
+
+def kept_apart(
+    found: Pass, far: float, nearest: int, seen: NDArray[np.float64] | None = None
+) -> Representatives | None:
+    """The centres with those of groups of rows that are farther than `far` from all others.
+
+    Such a group has 16 rows at least, and may have had too few centres: its rows are mixtures of
+    its own centres alone, by limits of s_i². `seen` (p,) are masses of earlier rows. None where
+    nothing is to be changed.
+    """
+    finder = found.shares.finder
+    if nearest == 1 or not np.isfinite(far):
+        return None
+    more, sizes = _far_groups(found.far_rows, far)
+    centres = np.concatenate([finder.centres, more])
+    p = len(centres)
+    own = np.bincount(found.nodes, minlength=p - len(more)) + (0.0 if seen is None else seen)
+    count = np.append(own, sizes)
+    near, lengths = nearest_centres(centres, centres, min(nearest, p))
+    i, c = np.nonzero(lengths <= far)
+    links = sp.csr_matrix((np.ones(i.size), (i, near[i, c])), shape=(p, p))
+    number, part = connected_components(links, directed=False)
+    few = np.bincount(part, minlength=number) < nearest
+    alone = (few & (np.bincount(part, count, number) >= _GROUP))[part] & (number > 1)
+    before = np.zeros(p, dtype=bool)
+    if finder.limits is not None:
+        before[: p - len(more)] = np.isfinite(finder.limits)
+    if not len(more) and not (alone & ~before).any():
+        return None
+    limits = np.where(alone | before, (far / _FAR) ** 2, np.inf) if (alone | before).any() else None
+    grown: Representatives = replace(finder, centres=centres, limits=limits)
+    return replace(grown, nearest=min(nearest, p))
+
+
+def _far_groups(X: NDArray[np.float32], far: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Means (g, d) and sizes of groups of rows within `far`/2 of their first; the large ones."""
+    means, sizes = np.empty((0, X.shape[1]), dtype=np.float32), np.empty(0, dtype=np.int64)
+    left = X
+    while len(left) >= _GROUP:
+        gap = left - left[0]
+        own = np.einsum("ij,ij->i", gap, gap) <= (far / 2) ** 2
+        if np.count_nonzero(own) >= _GROUP:
+            means = np.concatenate([means, left[own].mean(axis=0, keepdims=True)])
+            sizes = np.append(sizes, np.count_nonzero(own))
+        left = left[~own]
+    return means, sizes
+
+
+def shares_of(
+    rows: Prepared,
+    finder: Representatives,
+    source: Any,
+    advance: Any,
+    far: float,
+    *,
+    held: bool,
+    whole: bool = False,
+) -> Pass:
+    """Shares of all rows, their nodes, affinity and masses: one pass.
+
+    Centres that are among the nearest of no row are left out, unless the `whole` graph is wanted.
     """
     (n, _), (p, _), r = rows.shape, finder.centres.shape, finder.nearest
     narrow: Any = np.uint16 if p < 1 << 16 and not held else np.int32
@@ -236,13 +333,16 @@ def _shares_of(
     shares = np.empty((n, r), dtype=np.float32) if held else None
     nodes = np.empty(n, dtype=narrow)
     best, first = np.zeros(p, dtype=np.float32), np.full(p, -1, dtype=np.int64)
-    W, mass, beyond = sp.csr_matrix((p, p)), np.zeros(p), 0
+    W, mass, n_far = sp.csr_matrix((p, p)), np.zeros(p), 0
+    some: list[NDArray[np.float32]] = []
     for start in range(0, n, BLOCK):
         part = slice(start, min(start + BLOCK, n))
         X = rows[part]
         found = finder.shares(X)
         gap = X - finder.centres[found[0][:, 0]]
-        beyond += int(np.count_nonzero(np.einsum("ij,ij->i", gap, gap) > far**2))
+        beyond = np.flatnonzero(np.einsum("ij,ij->i", gap, gap) > far**2)
+        some.append(X[beyond[: max(0, _LOOKED - n_far)]])
+        n_far += beyond.size
         product, count = gram_of(found, p)
         W, mass = sp.csr_matrix(W + product), mass + count
         nodes[part] = found[0][:, 0]
@@ -254,14 +354,15 @@ def _shares_of(
             near[part], shares[part] = found
         advance(part.stop / n)
     used = mass > 0
-    if not used.all():
+    if not (whole or used.all()):
         number = np.cumsum(used) - 1
         W, mass, first = W[used][:, used], mass[used], first[used]
         nodes = number[nodes].astype(narrow)
-        finder = replace(finder, centres=finder.centres[used])
+        limits = None if finder.limits is None else finder.limits[used]
+        finder = replace(finder, centres=finder.centres[used], limits=limits)
         near = None if near is None else number[near].astype(np.int32)
     made = Shares(n, first, finder, near, shares, None if held else source)
-    return made, nodes, symmetric(W), mass, beyond
+    return Pass(made, nodes, symmetric(W), mass, n_far, np.concatenate(some))
 
 
 def joined_rows(graph: Graph, new: NDArray[np.floating]) -> Graph:

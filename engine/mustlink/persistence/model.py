@@ -356,6 +356,7 @@ def _shares_in(tree: Any, rows: Any, p: int) -> Shares | None:
     fine = fine and isinstance(r, int) and 1 <= r <= p and finder.metric in ("euclidean", "cosine")
     fine = fine and isinstance(finder.unit, float) and 0 < finder.unit < np.inf
     fine = fine and (finder.shift is None or np.shape(finder.shift) == C.shape[1:])
+    fine = fine and (finder.limits is None or np.shape(finder.limits) == (p,))
     fine = fine and _within(first, (p,), n)
     if near is not None or shares is not None:
         fine = fine and _within(near, (n, r), p) and isinstance(shares, np.ndarray)

@@ -30,7 +30,8 @@ from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator
+from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_labels
+from mustlink.estimators.graph_estimator import GraphEstimator, input_of
 from mustlink.estimators.side_information import labels_of_all, refuse_blind_scoring
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -187,6 +188,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
             else:
                 informed: Any = lambda one: Constraints.from_labels(on_both_sides(labels, one))  # noqa: E731
                 X = several(X, graphs, informed)
+                if graph is None and prior is None and sample_weight is None and graphs is None:
+                    graph = self._graph_by_evidence(X, recorder, seed, labels)
                 how: Any = {"sample_weight": sample_weight, "cost": cost}
                 how |= {"needs_points": self._needs_points, "beside": beside}
                 points, work = self._points_and_view(X, graph, recorder, seed, **how)
@@ -194,6 +197,23 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 self._fit_in_memory(work, points, labels, seed, prior, belief)
         self._known_as(labels, names, prior, belief)
         return self
+
+    def _graph_by_evidence(
+        self, X: Any, recorder: Recorder, seed: int, labels: Ints
+    ) -> Graph | None:
+        """The graph that held-out labels choose for points with `representatives="auto"`."""
+        is_graph = isinstance(X, Graph | DiskGraph)
+        if self.representatives != "auto" or is_graph or not enough_labels(labels):
+            return None
+
+        def verdict(p: int, quiet: Recorder) -> Any:
+            made = candidates(self, type(self).__name__, p, seed)
+            folds = folds_of_labels(labels, seed)
+            return made, of_labels(made, [X] * len(made), labels, folds, quiet)
+
+        given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
+        k = int(np.unique(labels[labels >= 0]).size)
+        return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)
 
     @fits_again
     def refit(

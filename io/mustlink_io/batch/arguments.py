@@ -22,6 +22,7 @@ from mustlink_io.batch.jobs_file import (
     did_you_mean,
     one_spelling,
 )
+from mustlink_io.formats import tables
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.job import Job
@@ -189,7 +190,8 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
     true = {} if truth is None else {TRUTH: formats.parse(truth).path}
     for role, path in {**ready.inputs, **true}.items():
         with where.about(spec.name, role):
-            store.check_readable(path, folder=role == "data" and job.text is not None)
+            is_folder = job.text is not None or bool(tables.parquet_files(path))
+            store.check_readable(path, folder=role == "data" and is_folder)
     if ready.output.parent.is_dir():  # else it is made when the job begins
         with where.about(spec.name, "output"):
             writing.check_output(ready.output, ready.inputs.values())

@@ -142,7 +142,7 @@ REPRESENTATIVES = click.option(
     metavar="P|auto",
     callback=_count_or_auto,
     help="So many points stand for all, each a mixture of the nearest five; for many rows, and for "
-    "noise. auto: where a graph of all rows does not fit memory or time.",
+    "noise. auto: where a graph of all rows does not fit memory or time, or evidence is for them.",
 )
 METRIC = click.option(
     "--metric",

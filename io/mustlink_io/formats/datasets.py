@@ -314,14 +314,16 @@ def load(
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
     its rows and columns, "directed" edges in their directions, a `TextColumn` texts as sparse
-    points, whatever else is set. Points in HDF5 that need more than
-    `lazy_above` bytes are checked but not read: the value is `points.PointRows`, or `PreparedRows`
-    where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
-    left as NaN if allowed; rows of `sparse` matrices are points in CSR if allowed, else an array.
+    points, whatever else is set. Points in HDF5, in .npy and in a folder of Parquet files that need
+    more than `lazy_above` bytes are checked but not read: the value is `points.PointRows` or the
+    like, or `PreparedRows` where `steps` prepare their columns. The columns `apart` of a table are
+    left out; `gaps` are left as NaN if allowed; rows of `sparse` matrices are points in CSR if
+    allowed, else an array.
     Raises InputError.
     """
     place = parse(text)
-    store.check_readable(place.path, folder=isinstance(want, TextColumn))
+    is_folder = isinstance(want, TextColumn) or bool(tables.parquet_files(place.path))
+    store.check_readable(place.path, folder=is_folder)
     if isinstance(want, TextColumn):
         if not steps.is_nothing:
             raise InputError(f"{place}: --text has no columns to prepare or drop; leave that out")
@@ -336,19 +338,30 @@ def load(
             "out by --drop"
         )
     found = _read(place, spec, directed=want == "directed")
-    data = _decide(found, want, place, advance, spec)
+    data = _decide(found, want, place, advance, spec, _reopening(found.value))
     one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says
     notes = (found.note,) if found.note is not None and one_kind else ()
     doubts = (*found.doubts, *data.doubts)
     return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
 
 
+def _reopening(value: Any) -> Reopen | None:
+    """How rows of a mapped array, or of a folder, stay in their files; None of other values."""
+    if isinstance(value, tables.ParquetRows):
+        return lambda raw: value
+    if not isinstance(value, np.memmap) or value.ndim != 2 or not value.flags.c_contiguous:
+        return None
+    return lambda raw: points.ArrayRows(value, raw)
+
+
 def _read(place: Place, spec: PointsSpec, *, directed: bool) -> FileContent:
     path = place.path
-    if place.suffix == ".npy":
-        return FileContent(matrices.load_npy(path))
-    if place.suffix == ".npz":
-        return FileContent(matrices.pick(place))
+    if path.is_dir():
+        rows = tables.ParquetRows(path)
+        return FileContent(rows, columns=rows.header, is_points=True)
+    if place.suffix in (".npy", ".npz"):
+        is_one = place.suffix == ".npy"
+        return FileContent(matrices.load_npy(path) if is_one else matrices.pick(place))
     if place.suffix == ".mtx":
         return FileContent(matrices.read_mtx(path))
     if place.suffix in SVMLIGHT:

@@ -224,6 +224,32 @@ class PointRows:
         return self[:].astype(dtype or np.float32, copy=False)
 
 
+class ArrayRows:
+    """Points (n, d) of a .npy file, mapped as `array`, read on access as `PointRows` are.
+
+    By reading, not by the map, whose pages would count as memory of the process.
+    """
+
+    dtype = np.dtype(np.float32)
+    ndim = 2
+    chunks = None
+
+    def __init__(self, array: np.memmap[Any, Any], raw: bool = False) -> None:
+        self._path, self._offset, self._raw = str(array.filename), array.offset, raw
+        self._type, self.shape = array.dtype, array.shape
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(self.shape[0])
+        width = self.shape[1]
+        at = self._offset + start * width * self._type.itemsize
+        count = max(stop - start, 0) * width
+        found = np.fromfile(self._path, self._type, count, offset=at).reshape(-1, width)
+        return found if self._raw else _single(found)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(dtype or np.float32, copy=False)
+
+
 WEIGHT = ("weight", "weights", "count", "counts", "sample_weight")
 _TABLES = (".csv", ".tsv", ".parquet")
 

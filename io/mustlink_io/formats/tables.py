@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -444,6 +444,74 @@ def _categories(column: Any, kind: Any, types: Any, where: str) -> Column:
     if not (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
         raise InputError(f"{where}: categories of type {str(kind.value_type)[:40]}")
     return np.array([*known, np.nan], dtype=np.float64)[codes]
+
+
+class ParquetRows:
+    """Points (n, d) of a folder of Parquet files, in order of their names, read by row groups.
+
+    All columns are numbers, and the same in every file. `rows[a:b]` is float64 (b - a, d), an empty
+    cell NaN; a row group is in memory. Raises InputError.
+    """
+
+    dtype = np.dtype(np.float64)
+    ndim = 2
+
+    def __init__(self, folder: Path) -> None:
+        pyarrow = _pyarrow(folder)
+        self.header: tuple[str, ...] = ()
+        starts, self._groups = [0], []
+        for path in parquet_files(folder):
+            store.check_file(path)
+            with store.refusing(f"{path}: {_DAMAGED}"):
+                examine(str(path), partial(pyarrow.parquet.read_metadata, path), _SPARE)
+                about = pyarrow.parquet.read_metadata(path)
+                schema = about.schema.to_arrow_schema()
+            names = tuple(str(name) for name in schema.names)
+            if self.header and names != self.header:
+                raise InputError(f"{path}: its columns are not those of the files before it")
+            for column in schema:
+                kind, is_a = column.type, pyarrow.types
+                if not (is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind)):
+                    raise InputError(
+                        f"{path}: column {store.text(column.name)[:40]!r} is of type "
+                        f"{str(kind)[:40]}; columns of a folder are numbers"
+                    )
+            self.header = names
+            for number in range(about.num_row_groups):
+                self._groups.append((path, number))
+                starts.append(starts[-1] + about.row_group(number).num_rows)
+        self._starts = np.array(starts)
+        self.shape = starts[-1], len(self.header)
+        self.chunks = (max(1, int(np.diff(self._starts).max(initial=1))),)
+        self._read: tuple[int, NDArray[np.float64]] | None = None
+
+    def _group(self, at: int) -> NDArray[np.float64]:
+        if self._read is None or self._read[0] != at:
+            path, number = self._groups[at]
+            with store.refusing(f"{path}: {_DAMAGED}"):
+                opened = needed("pyarrow.parquet", path, "frames").ParquetFile(path)
+                table = opened.read_row_group(number, use_threads=False)
+            found = [column.to_numpy().astype(np.float64) for column in table.columns]
+            self._read = at, np.column_stack(found)
+        return self._read[1]
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float64]:
+        start, stop, _ = rows.indices(self.shape[0])
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        last = int(np.searchsorted(self._starts, stop, side="left"))
+        parts = [
+            self._group(at)[max(start - begin, 0) : stop - begin]
+            for at, begin in zip(range(first, last), self._starts[first:last], strict=True)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, self.shape[1]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, in order of their names; none where it is no folder."""
+    return sorted(folder.glob("[!.]*.parquet")) if folder.is_dir() else []
 
 
 def write_parquet(path: str, columns: Mapping[str, Any]) -> None:

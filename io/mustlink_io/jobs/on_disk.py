@@ -22,7 +22,7 @@ from mustlink.graph.structure import has_even_degrees
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import anndata, matrices, networks
+from mustlink_io.formats import anndata, matrices, networks, tables
 from mustlink_io.formats.points import Apart
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
@@ -60,8 +60,9 @@ def shape_of(
     Where `steps` leave out rows or columns, or make columns of categories, all rows are read once.
     """
     place = formats.parse(text)
-    store.check_readable(place.path, folder=isinstance(want, formats.TextColumn))
-    size = place.path.stat().st_size
+    files = tables.parquet_files(place.path)
+    store.check_readable(place.path, folder=bool(files) or isinstance(want, formats.TextColumn))
+    size = sum(one.stat().st_size for one in files or [place.path])
     if isinstance(want, formats.TextColumn):
         rows = formats.load(text, want, steps=steps).value
         return Shape(int(rows.shape[0]), int(rows.shape[1]), 0, size, entries=int(rows.nnz))
@@ -77,6 +78,8 @@ def shape_of(
         return Shape(nodes, 0, 2 * edges, size)
     elif place.suffix == ".npy":
         declared = matrices.load_npy(place.path).shape
+    elif files:
+        declared = tables.ParquetRows(place.path).shape
     elif place.suffix in formats.HDF5:
         with store.open_h5(place.path) as file:
             name, _ = formats.default_part(file, place, None)

@@ -23,7 +23,7 @@ from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.persistence.model import state_of
 from mustlink_io import formats
-from mustlink_io.formats import anndata
+from mustlink_io.formats import anndata, tables
 from mustlink_io.formats.points import Advance
 from mustlink_io.hdf5 import model_tree, store, writing
 from mustlink_io.hdf5.locks import locked
@@ -87,7 +87,8 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for role, path in paths.items():
-        store.check_readable(path, folder=role == "data" and job.text is not None)
+        is_folder = job.text is not None or bool(tables.parquet_files(path))
+        store.check_readable(path, folder=role == "data" and is_folder)
     inputs = [path for path in paths.values() if not (job.in_place and path == paths["data"])]
     target = writing.check_output(job.output, inputs)
     if job.target is not None:
