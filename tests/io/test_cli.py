@@ -394,7 +394,6 @@ BAD = {
         "cluster points.npy -k 3 --labels points.h5 -o points.h5",
         "is the input itself",
     ),
-    "no K": ("cluster points.h5 -o {out}", "Missing option '-k'"),
     "no such method": ("cluster points.h5 -k 3 -m kmeans -o {out}", "'kmeans' is not one of"),
     "no such option": ("cluster points.h5 -k 3 --foo -o {out}", "No such option"),
     "no such command": ("frobnicate", "No such command 'frobnicate'"),

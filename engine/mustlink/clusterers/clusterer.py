@@ -16,6 +16,7 @@ from mustlink.clusterers.result_warnings import note_alone, warn_of_components, 
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
 from mustlink.core.check import check_choice, check_n_clusters
+from mustlink.core.labels import class_of_most
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
 from mustlink.core.scikit_learn import ClusterMixin, check_columns, check_is_fitted
@@ -75,7 +76,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     _trusts_edges: ClassVar[bool] = True  # whether nodes of a cluster are linked to each other
 
     # What fits find. No annotations: of these a dataclass makes parameters.
-    _names = None  # type: Mapping[int, str] | None
+    _names = None  # type: Mapping[int, str] | None  # by the person
+    _class_names = None  # type: tuple[str, ...] | None  # of labels that are text
     _first_new = 0  # no cluster ever had this number or a larger one
     _calibrated = None  # type: tuple[Ints, Calibration] | None  # and the labels that it is of
     _given = None  # type: Constraints | None  # about rows
@@ -133,9 +135,19 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
     def predict(self, X: Any) -> Ints:
         """Cluster of new points (q, d): that of most of their nearest fitted points, weighted.
 
-        A fitted point keeps its own. Weights as in `transform`.
+        A fitted point keeps its own. Weights as in `transform`. `cluster_names_` has their names.
         """
         return self._new_points(X).vote(self.labels_)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Share of every cluster in new points (q, K): the mean of their neighbours' memberships.
+
+        Columns as of `membership_`, the largest is that of `predict`; weights as there, a fitted
+        point keeps its own. Cost that of `membership_`, and O(q n d).
+        """
+        shares = self.membership_
+        new = self._new_points(X, shares.shape[1])
+        return led_by(new.mean(shares), new.vote(self.labels_))
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
@@ -374,15 +386,27 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
 
     @property
     def cluster_names_(self) -> dict[int, str]:
-        """Names that the person gave to clusters, by number; they stay while the cluster does."""
+        """Names of clusters by number: given by `name_clusters`, else the class of most labels.
+
+        Classes have names where labels are text; a cluster without labels has no name. Names that
+        were given stay while the cluster does.
+        """
         check_is_fitted(self)
-        return dict(self._names or {})
+        found = {**self._names_by_labels(), **(self._names or {})}
+        return {number: name for number, name in sorted(found.items()) if name}
+
+    def _names_by_labels(self) -> dict[int, str]:
+        known = None if self._given is None else self._given.labels
+        if self._class_names is None or known is None:
+            return {}
+        most = class_of_most(self.labels_, known, 0).tolist()
+        return {at: self._class_names[code] for at, code in enumerate(most) if code >= 0}
 
     def name_clusters(self, names: Mapping[int, str]) -> Self:
         """Give names to clusters by their numbers in `labels_`; "" takes one away. InputError."""
         check_is_fitted(self)
         there = set(np.unique(self.labels_[self.labels_ >= 0]).tolist())
-        found = self.cluster_names_
+        found = dict(self._names or {})
         if not isinstance(names, Mapping):
             kind = type(names).__name__
             raise InputError(f"names: {kind} given; give text by number: {{0: 'cats', 3: 'dogs'}}")
@@ -392,7 +416,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             if not isinstance(name, str):
                 raise InputError(f"names: {name!r} for cluster {number}; give text")
             found[int(number)] = name
-        self._names = {number: name for number, name in sorted(found.items()) if name}
+        by_labels = self._names_by_labels()
+        self._names = {one: name for one, name in sorted(found.items()) if name or one in by_labels}
         found_by_fit(self, "_names")
         return self
 
@@ -410,7 +435,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         self.__dict__.pop("_cut_on_disk", None)  # its clusters have other numbers
         self._first_new = max(first, int(found.labels.max(initial=-1)) + 1)
         self._names = {
-            number: name for number, name in self.cluster_names_.items() if number not in found.gone
+            number: name for number, name in (self._names or {}).items() if number not in found.gone
         }
         moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0
         recorder.note(f"{verb}: {moved:.2%} of the nodes changed their cluster")

@@ -23,7 +23,7 @@ from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, clamped_propagation
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, check_choice, check_positive, check_tolerance
-from mustlink.core.labels import as_labels, encoded, n_classes_in
+from mustlink.core.labels import as_labels, encoded, n_classes_in, text_of
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
@@ -184,6 +184,7 @@ class CSCGFHF(GraphClusterer):
         self._given = Constraints.from_labels(given)
         classes, self.propagated_ = spread.classes_, spread.label_distributions_
         self.classes_ = classes if names is None else names[classes]
+        self._class_names = None if names is None else tuple(map(text_of, names.tolist()))
         P = self.propagated_[graph.first_rows]
         k = self._clusters(work, classes.size, seed)
         if k != classes.size:

@@ -22,7 +22,7 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import Cost, eigenvectors, full_problem
 from mustlink.core.check import as_integer, check_answer, check_choice, check_tolerance
-from mustlink.core.labels import n_classes_in
+from mustlink.core.labels import class_texts, n_classes_in, numbered_after
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
@@ -72,7 +72,8 @@ class InformedClusterer(GraphClusterer):
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
         `y` (n,) are labels of some nodes, numbers with -1 for unknown or text with "": all their
-        pairs are constraints; `constraints` anything else, or more. `sample_weight` (n,) >= 0 is
+        pairs are constraints, and text names clusters (`cluster_names_`); `labels_` are numbers in
+        any case. `constraints` are anything else, or more. `sample_weight` (n,) >= 0 is
         how often every row counts, with its labels and pairs, as if it were repeated; rows of
         weight 0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
         `graph_weights`; X may then be None.
@@ -95,7 +96,7 @@ class InformedClusterer(GraphClusterer):
             work = self._home_of(X, recorder, known, others, classes, beside)
             if work.home == DISK:
                 self._home = work  # for refits
-            given = known(work.graph, recorder)
+            given, self._class_names = known(work.graph, recorder), class_texts(y)
             self._run(work, self._of_nodes(given, work), self._used_seed)
         return self._scored(recorder)
 
@@ -123,6 +124,7 @@ class InformedClusterer(GraphClusterer):
         with self._running(recorder):
             work = self._home_again(recorder)
             given = side_information(self.graph_, y, constraints, recorder)
+            self._class_names = class_texts(y)
             self._run_again(work, self._of_nodes(given, work))
         return self._numbered_as(labels, recorder)._scored(recorder)
 
@@ -144,6 +146,10 @@ class InformedClusterer(GraphClusterer):
         """
         self._check()
         recorder, labels = recorded(observer), before(self).labels_
+        if y is not None and self._given is not None and self._given.labels is not None:
+            y, self._class_names = numbered_after(y, self._class_names)
+        elif y is not None:
+            self._class_names = class_texts(y)
         with self._running(recorder):
             work = MemoryWork(self._grown(X, recorder))
             given = told_of_all(self._given, work.graph.n_rows, y, constraints)

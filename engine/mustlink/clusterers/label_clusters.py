@@ -156,7 +156,7 @@ class LabelClusters(InformedClusterer):
         """Clusters keep the order of the classes; names follow their rows."""
         old = np.full(self.labels_.size, -1, dtype=np.int64)
         old[: before.size] = before
-        found, names = renumbered(old, self.labels_, self.labels_.size), self.cluster_names_
+        found, names = renumbered(old, self.labels_, self.labels_.size), self._names or {}
         place = dict(zip(found.labels.tolist(), self.labels_.tolist(), strict=True))
         self._names = {place[one]: name for one, name in names.items() if one in place}
         moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0

@@ -112,7 +112,51 @@ def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
 
 
 def _is_unknown(label: Any) -> bool:
-    return str(label.decode() if isinstance(label, bytes) else label) in _UNKNOWN
+    return text_of(label) in _UNKNOWN
+
+
+def text_of(label: Any) -> str:
+    """A label as text."""
+    return str(label.decode() if isinstance(label, bytes) else label)
+
+
+def class_texts(y: Any) -> tuple[str, ...] | None:
+    """Names of the classes in the order of their numbers; None where labels (n,) are numbers."""
+    names = None if y is None else encoded(y, "y")[1]
+    return None if names is None else tuple(map(text_of, names.tolist()))
+
+
+def numbered_after(y: Any, known: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """Labels (m,) of new rows, numbered as the classes that are `known`; classes that are new last.
+
+    Returns the numbers and the names of all. Raises InputError where one has names and the other
+    numbers; without `known` names labels are numbered by themselves.
+    """
+    own = class_texts(y)
+    if y is None or (own is None and known is None):
+        return y, known
+    if own is None or known is None:
+        one, other = ("numbers", "names") if own is None else ("names", "numbers")
+        raise InputError(f"y: labels are {one} here, {other} in the fit; give all of one kind")
+    every = tuple(dict.fromkeys((*known, *own)))
+    place = np.array([every.index(name) for name in own] + [-1], dtype=np.int64)
+    return place[encoded(y, "y")[0]], every
+
+
+def class_of_most(
+    found: NDArray[np.int64], known_labels: NDArray[np.int64], n_clusters: int
+) -> NDArray[np.int64]:
+    """The class that most labelled rows of every cluster have (K,), -1 where none has a label.
+
+    Clusters `found` (n,), of which `n_clusters` at least, and labels (n,), -1 for none. Cost
+    O(n + K · classes).
+    """
+    known = (known_labels >= 0) & (found >= 0)
+    size = int(known_labels.max(initial=-1)) + 2
+    n_clusters = max(n_clusters, int(found.max(initial=-1)) + 1)  # numbers may have gaps
+    votes = np.bincount(found[known] * size + known_labels[known], minlength=n_clusters * size)
+    votes = votes.reshape(n_clusters, size)
+    return np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
 
 
 def in_order_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:

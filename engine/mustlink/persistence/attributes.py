@@ -110,6 +110,11 @@ def _names(name: str, value: Any, graph: Graph) -> None:
     refuse(not texts or not all(isinstance(one, int) and one >= 0 for one in value), name)
 
 
+def _texts(name: str, value: Any, graph: Graph) -> None:
+    _either(tuple)(name, value, graph)
+    refuse(not all(isinstance(one, str) for one in value or ()), name)
+
+
 def _told(name: str, value: Any, graph: Graph) -> None:
     _either(Constraints)(name, value, graph)
     refuse(value is not None and value.n_nodes != graph.n_rows, name)
@@ -237,6 +242,7 @@ _CHECKS: dict[str, Check] = {
     "_believes": _either(bool),  # of files that do not have the prior itself
     "_given_prior": _prior,
     "_names": _names,
+    "_class_names": _texts,
     "_given": _told,
     "_row_weights": _weights,
     "_scores": _scores,

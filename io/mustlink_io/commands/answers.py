@@ -10,6 +10,7 @@ import click
 from mustlink.errors import InputError
 from mustlink_io.commands.options import (
     COLUMN_STEPS,
+    ID,
     JSON,
     QUIET,
     SEED,
@@ -125,7 +126,7 @@ def show(outcome: Mapping[str, Any]) -> None:
     default="auto",
 )
 @click.option("--labels", help="Labels of some rows of such data, as of the cluster command.")
-@several(*COLUMN_STEPS)
+@several(ID, *COLUMN_STEPS)
 @click.option("--map", "map_of", help="Two coordinates for every row; default: found from the fit.")
 @click.option(
     "--show", help="What a question shows: a folder of pictures, FILE.h5:DATASET or .npy."
@@ -175,6 +176,7 @@ def ui(data: str, port: int, no_open: bool, quiet: bool, **options: Any) -> None
             {
                 "-k": options["n_clusters"] != "auto",
                 "--labels": options.get("labels"),
+                "--id": options.get("ids"),
                 "--map": options.get("map_of"),
                 "--show": options.get("show"),
                 **dict.fromkeys(steps.options(), True),

@@ -11,6 +11,7 @@ import click
 from mustlink_io.commands.options import (
     COLUMN_STEPS,
     EDGE_WEIGHTS,
+    ID,
     IN_PLACE,
     JSON,
     KEY,
@@ -40,7 +41,7 @@ from mustlink_io.terminal.console import clock, emit, facts, size, stdout_consol
 @click.command(cls=PreparingCommand, short_help="Points, or a picture's pixels, to a graph.")
 @click.argument("data")
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
-@several(WEIGHTS, *PREPARING, NEIGHBORS, METRIC, EDGE_WEIGHTS)
+@several(WEIGHTS, ID, *PREPARING, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @several(SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, QUIET, JSON)
 def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
     """Join points with their nearest neighbours; print degree, components, recall.
@@ -61,11 +62,12 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     from mustlink_io.workers.dask_cluster import executor_of
 
     limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
-    weights = params.pop("sample_weight")
+    weights, ids = params.pop("sample_weight"), params.pop("ids")
     where = params.pop("workers"), params.pop("scheduler")
     steps = steps_of(params)
     chosen = {name: value for name, value in params.items() if value is not None}
-    files: Any = {"data": data, "output": output, "weights": weights, "began": program_began()}
+    files: Any = {"data": data, "output": output, "weights": weights, "ids": ids}
+    files["began"] = program_began()
     with observing(quiet) as observer, executor_of(*where) as executor:
         job = GraphJob(**files, **limits, params=chosen, steps=steps, executor=executor)
         result = job.run(observer)

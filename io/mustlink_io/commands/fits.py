@@ -66,9 +66,9 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @click.argument("data")
 @clusters(
-    "Number of clusters; auto: classes of the labels, else counted on the graph, which disim "
-    "cannot.",
-    required=True,
+    "Number of clusters; auto, the default: classes of the labels, else counted on the graph, "
+    "which disim cannot.",
+    default="auto",
 )
 @click.option(
     "-m",

@@ -10,6 +10,7 @@ import click
 from mustlink_io.commands.options import (
     AS,
     DROP,
+    ID,
     JSON,
     MEMORY,
     QUIET,
@@ -37,7 +38,7 @@ from mustlink_io.terminal.console import (
 @click.option("-k", "n_clusters", type=int, help="Clusters, if you know how many.")
 @click.option("--labels", help="Known labels, -1 unknown, as of the cluster command.")
 @click.option("--constraints", help="Pairs or a second graph, as of the cluster command.")
-@several(DROP, VIEW, AS, TEXT, WEIGHTS, MEMORY, QUIET, JSON)
+@several(DROP, VIEW, AS, TEXT, ID, WEIGHTS, MEMORY, QUIET, JSON)
 def suggest(data: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 

@@ -212,6 +212,14 @@ TEXT = click.option(
     help="DATA are texts: a column of a .csv or .parquet, a key of a .jsonl, or a folder of text "
     "files in UTF-8 (then any word). Rows are tf-idf, which stay sparse, by cosine.",
 )
+ID = click.option(
+    "--id",
+    "ids",
+    metavar="COLUMN",
+    help="The column that names the rows of a table, no coordinate: labels, pairs and answers may "
+    "then call rows by it, and results do. Default: `node`, `name` or `index` as first column, or "
+    "the first one if it is text and each cell another.",
+)
 WEIGHTS = file_option(
     "--weights",
     "sample_weight",
@@ -248,6 +256,7 @@ OF_GRAPH = (
     ),
     AS,
     TEXT,
+    ID,
     click.option(
         "--affinity",
         type=click.Choice(["auto", "knn", "precomputed", "rbf"]),

@@ -261,6 +261,8 @@ def of_table(path: Path, spec: PointsSpec) -> FileContent:
     table = tables.read_table(path)
     if edges.is_edge_table(table.header):
         return arcs(edges.of_table(table, where, directed=True))
+    if not _edges_hint(table) or spec.ids is not None:
+        table = spec.named(table, where)
     return points_in(table, where, spec)
 
 
@@ -279,8 +281,10 @@ def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
     notes = (*table.notes, *notes)
     if texts is None:
         return FileContent(values, doubts=doubts, columns=columns, notes=notes, fitted=fitted)
-    names = names_or_none(texts, where)
+    names = names_or_none(texts, where, table.header[0])
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
+    if table.named and spec.ids is None:
+        note += "; --drop leaves it out"
     about: Any = {"doubts": doubts, "columns": columns, "notes": notes, "fitted": fitted}
     return FileContent(values, names, note, **about)
 
@@ -324,10 +328,17 @@ def load(
     place = parse(text)
     is_folder = isinstance(want, TextColumn) or bool(tables.parquet_files(place.path))
     store.check_readable(place.path, folder=is_folder)
+    ids = next((one.name for one in apart if one.option == points.ID), None)
+    titled = is_folder or place.suffix in (*HDF5, *texts.TABLES, *texts.LINES)
+    if ids is not None and not titled:
+        raise InputError(
+            f"--id {ids}: {place} has no columns with titles; leave it out, or give .csv, .parquet "
+            "or a dataset of names in .h5"
+        )
     if isinstance(want, TextColumn):
         if not steps.is_nothing:
             raise InputError(f"{place}: --text has no columns to prepare or drop; leave that out")
-        read = texts.load(place, want.column)
+        read = texts.load(place, want.column, ids)
         return InputData("points", place=place, **vars(read))
     spec = PointsSpec(points.still_to_drop(steps, apart), lazy_above, apart, gaps, sparse)
     if place.suffix in HDF5:
@@ -470,15 +481,29 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
                 return points.PointRows(place.path, name, raw=raw)
 
             data = _decide(found, want, named, advance, spec, reopen)
-        names = _names(file, place, name, data.n_rows) if data.sides is None else None
+        names = None
+        if data.sides is None:
+            names = _names(file, place, name, data.n_rows, spec.ids)
         notes = tuple(one for one in (note, found.note) if one is not None)
         of_picture = name.strip("/") == "graph" and data.kind == "graph"
         image = store.image(file, int(data.value.shape[0])) if of_picture else None
         return replace(data, names=names, notes=(*notes, *data.notes), image=image)
 
 
-def _names(file: h5py.File, place: Place, part: str, n_rows: int) -> NodeNames | None:
-    """Names of nodes in a file of mustlink (`/names`) or AnnData (the index of obs)."""
+def _names(
+    file: h5py.File, place: Place, part: str, n_rows: int, ids: str | None
+) -> NodeNames | None:
+    """Names of nodes in a file of mustlink (`/names`, or `ids`) or AnnData (the index of obs)."""
+    if ids is not None:
+        if store.find(file, ids) is None:
+            raise InputError(f"--id {ids}: no such dataset; {place.path} has {store.listed(file)}")
+        named = store.texts(file, ids)
+        if len(named) != n_rows or len(set(named)) < n_rows:
+            raise InputError(
+                f"--id {ids}: {len(named)} names, {len(set(named))} different, of {n_rows} rows of "
+                f"{place.path}; name a dataset with another text for each row"
+            )
+        return NodeNames(named, f"{place.path}:{ids}")
     if place.suffix == anndata.ENDING:
         anndata.check_rows(file, part, n_rows)
         return anndata.node_names(file) if anndata.is_per_node(part) else None

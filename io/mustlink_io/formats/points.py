@@ -24,6 +24,7 @@ from mustlink_io.hdf5.file_names import parse
 
 BLOCK_BYTES = 32 * 2**20
 
+ID = "--id"
 Advance = Callable[[float], None]
 Reopen = Callable[[bool], Any]  # whether rows are to be as the file has them
 # Points (m, d') as array or rows, how they were prepared, the rows of the file that these are.
@@ -55,6 +56,19 @@ class PointsSpec:
     apart: tuple[Apart, ...] = ()
     gaps: bool = False
     sparse: bool = False
+
+    @property
+    def ids(self) -> str | None:
+        """The title of the column that names the rows, where `--id` says it."""
+        return next((one.name for one in self.apart if one.option == ID), None)
+
+    def named(self, table: tables.Table, where: str) -> tables.Table:
+        """The table with the column that names its rows first, see `tables.with_ids`."""
+        words = [str(word) for word in (*self.steps.one_hot, *self.steps.drop)]
+        words += [one.name for one in self.apart]
+        if self.ids is None and any(map(str.isdecimal, words)):
+            return table  # numbers of columns count as if none had names of rows
+        return tables.with_ids(table, self.ids, where, [word.strip().lower() for word in words])
 
     @property
     def by_itself(self) -> bool:
@@ -255,10 +269,10 @@ _TABLES = (".csv", ".tsv", ".parquet")
 
 
 def columns_apart(
-    data: str, labels: str | None = None, weights: str | None = None
+    data: str, labels: str | None = None, weights: str | None = None, ids: str | None = None
 ) -> tuple[Apart, ...]:
-    """Columns of the table `data` that labels or weights are read from."""
-    found = []
+    """Columns of the table `data` that labels or weights are read from, and that of names `ids`."""
+    found = [] if ids is None else [Apart(ID, ids)]
     for option, text, usual in (("--labels", labels, tables.LABEL), ("--weights", weights, WEIGHT)):
         if text is None or not is_own(text, data):
             continue
@@ -279,7 +293,7 @@ def is_own(text: str, data: str) -> bool:
 
 def still_to_drop(steps: Preparation, apart: Sequence[Apart]) -> Preparation:
     """Steps without dropping what is left out anyway."""
-    gone = {one.name for one in apart}
+    gone = {one.name.strip().lower() for one in apart}
     drop = tuple(word for word in steps.drop if str(word).strip().lower() not in gone)
     return steps if len(drop) == len(steps.drop) else replace(steps, drop=drop)
 
@@ -290,6 +304,8 @@ def without(
     """The table without these columns, and a note for each; raises InputError."""
     gone: dict[int, str] = {}
     for one in apart:
+        if one.option == ID:
+            continue
         at = tables.find_column(table.header, (one.name,))
         if at is None:
             shown, there = store.text(one.name)[:40], tables.listed(table)
@@ -317,7 +333,7 @@ def _text_error(where: str, columns: Sequence[str | int]) -> InputError:
     return InputError(
         f"{where}: column {columns[0]!r} is text, where coordinates are numbers"
         f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
-        "1 by --one-hot, or call it `node` and put it first if it names the points"
+        "1 by --one-hot, or name it by --id if it names the points"
     )
 
 
@@ -405,10 +421,7 @@ def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) ->
         elif (names[at] in _NUMBERS_OF_ROWS or names[at].endswith("_id")) and not table.is_text(at):
             column = table.text(at)
             if (column == np.rint(column)).all() and len(np.unique(column)) == len(column):
-                what = (
-                    "if it names the points call it `node` and put it first, else leave it out by "
-                    "--drop"
-                )
+                what = "if it names the points say --id and its title, else leave it out by --drop"
         if what is not None:
             shown = store.text(table.header[at])[:40]
             found.append(f"{where}: its column {shown!r} is taken as a coordinate; {what}")

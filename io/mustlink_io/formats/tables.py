@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preprocessing.cells import MISSING, numbers_with_comma
+from mustlink.preprocessing.cells import MISSING, numbers_with_comma, read_cells
 from mustlink_io.formats.text import CellError, Column, Kind, TextFile, Words, is_number, open_text
 from mustlink_io.hdf5 import size_checks, store, writing
 from mustlink_io.hdf5.sandbox import examine
@@ -29,12 +30,14 @@ LABEL = ("label", "labels", "class", "cluster")
 class Table:
     """Columns by position: numbers, text (object arrays of str), or Words.
 
-    `header` is empty where the file has none; `notes` are how it was read.
+    `header` is empty where the file has none; `notes` are how it was read; `named`: the first
+    column names the rows, whatever its title is.
     """
 
     header: tuple[str, ...]
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
+    named: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -196,11 +199,51 @@ def listed(table: Table) -> str:
 
 def split_names(table: Table) -> tuple[NDArray[np.object_] | None, list[int]]:
     """Return the column of node names as text, if the header has one, and the other columns."""
-    at = find_column(table.header[:1], NODE)
+    at = 0 if table.named else find_column(table.header[:1], NODE)
     rest = [column for column in range(len(table.columns)) if column != at]
     if at is None or not rest:
         return None, list(range(len(table.columns)))
     return as_text(table.text(at)), rest
+
+
+def with_ids(table: Table, wanted: str | None, where: str, others: Collection[str] = ()) -> Table:
+    """The table with the column that names its rows first; raises InputError.
+
+    `wanted` is its title. None: the first column, where it is words, none twice or empty, and its
+    title is none of `others`; a column that `split_names` finds names rows anyway.
+    """
+    if wanted is None:
+        return replace(table, named=True) if _is_of_ids(table, others) else table
+    at = find_column(table.header, (wanted.strip().lower(),))
+    shown = store.text(wanted)[:40]
+    if at is None:
+        raise InputError(f"--id {shown}: no such column; {where} has {listed(table)}")
+    cells = as_text(table.text(at)).tolist()
+    twice = [cell for cell, times in Counter(cells).items() if times > 1 or cell in MISSING]
+    if twice:
+        rows = [str(row) for row, cell in enumerate(cells) if cell == twice[0]][:2]
+        what = f"{store.text(twice[0])[:40]!r} is in rows {' and '.join(rows)}"
+        if twice[0] in MISSING:
+            what = f"row {rows[0]} has none"
+        raise InputError(f"--id {shown}: {what} of {where}; name a column with an id a row")
+    order = [at, *(other for other in range(len(table.columns)) if other != at)]
+    return replace(
+        table,
+        header=tuple(table.header[one] for one in order),
+        columns=tuple(table.columns[one] for one in order),
+        named=True,
+    )
+
+
+def _is_of_ids(table: Table, others: Collection[str]) -> bool:
+    """Whether the first column is words that are all different, and neither dates nor yes/no."""
+    if len(table.columns) < 2 or not table.header or not table.is_text(0):
+        return False
+    title = table.header[0].strip().lower()
+    cells = table.text(0)
+    if title in (*NODE, *others) or len(set(cells)) < len(cells) or not MISSING.isdisjoint(cells):
+        return False
+    return read_cells(cells, title, "", slips=True).is_words
 
 
 def as_text(cells: NDArray[Any]) -> NDArray[np.object_]:
@@ -219,10 +262,13 @@ _COMPARED = 20_000  # names that an unknown one is compared with, at most
 
 
 class NodeNames:
-    """The names (n,) that a data file has for its nodes, as text; `where` is that file."""
+    """The names (n,) that a data file has for its nodes, as text; `where` is that file.
 
-    def __init__(self, texts: NDArray[np.object_], where: str) -> None:
-        self.texts, self.where = texts, where
+    `title` is that of their column, in small letters.
+    """
+
+    def __init__(self, texts: NDArray[np.object_], where: str, title: str = "") -> None:
+        self.texts, self.where, self.title = texts, where, title
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -292,24 +338,26 @@ def names_in_file(file: h5py.File) -> NodeNames | None:
     return names_or_none(store.texts(file, "/names"), str(file.filename))
 
 
-def names_or_none(texts: NDArray[np.object_], where: str) -> NodeNames | None:
+def names_or_none(texts: NDArray[np.object_], where: str, title: str = "") -> NodeNames | None:
     """Names, unless they are 0, 1, 2 …: the rows themselves."""
     if all(text == str(row) for row, text in enumerate(texts)):
         return None
-    return NodeNames(texts, where)
+    return NodeNames(texts, where, title.strip().lower())
 
 
 def node_column(
     table: Table, names: NodeNames | None, header: Sequence[str] | None = None
 ) -> int | None:
-    """Place of the column that names nodes, by its title in the header or as all are names."""
+    """Place of the column that names nodes: called as in the data or as usual, or all are names."""
     if len(table.columns) < 2:
         return None
-    at = find_column(table.header if header is None else header, NODE)
-    if at is not None or names is None or not table.is_text(0):
+    usual = NODE if names is None or not names.title else (names.title, *NODE)
+    at = find_column(table.header if header is None else header, usual)
+    if at is not None or names is None:
         return at
     # under any title: the names of the data say what it is
-    return 0 if names.missing(list(table.text(0))) is None else None
+    words = (one for one in range(len(table.columns)) if table.is_text(one))
+    return next((one for one in words if names.missing(list(table.text(one))) is None), None)
 
 
 def rows_of(

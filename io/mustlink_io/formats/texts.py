@@ -44,11 +44,12 @@ class Texts:
     notes: tuple[str, ...]
 
 
-def load(place: Place, column: str) -> Texts:
+def load(place: Place, column: str, ids: str | None = None) -> Texts:
     """Read texts and weigh their words: (1 + ln count) · idf, rows to length 1; raises InputError.
 
     Words are those of two letters or digits and more, in small letters and without accents. A text
-    without a word that others have, too, has no direction, and is left out. Cost O(letters).
+    without a word that others have, too, has no direction, and is left out. `ids` is the column or
+    key that names them. Cost O(letters).
     """
     check_kind(place)
     where = f"{place}:{store.text(column)[:40]}"
@@ -59,7 +60,7 @@ def load(place: Place, column: str) -> Texts:
         texts, names = _of_folder(place.path)
     else:
         read = _of_lines if place.suffix in LINES else _of_table
-        texts, names = read(place.path, column, where)
+        texts, names = read(place.path, column, where, ids)
     rows, notes = _weighed(texts, where)
     known = None if names is None else names_or_none(names, str(place))
     full = np.flatnonzero(np.diff(rows.indptr))
@@ -135,8 +136,10 @@ def _decoded(path: Path) -> str:
         ) from None
 
 
-def _of_lines(path: Path, column: str, where: str) -> tuple[list[str], NDArray[np.object_] | None]:
-    """The texts under a key of lines of JSON, and their names if the first key is of names."""
+def _of_lines(
+    path: Path, column: str, where: str, ids: str | None
+) -> tuple[list[str], NDArray[np.object_] | None]:
+    """The texts under a key of lines of JSON, and their names: `ids`, or a usual first key."""
     texts: list[str] = []
     names: list[str] = []
     called: str | None = None
@@ -158,6 +161,9 @@ def _of_lines(path: Path, column: str, where: str) -> tuple[list[str], NDArray[n
         if not texts:
             first = next(iter(entry))
             called = first if first.lower() in NODE and first != column else None
+            if ids is not None and ids not in entry:
+                raise InputError(f"--id {ids}: no such key; {path} has {', '.join(entry)}")
+            called = ids or called
         texts.append(value or "")
         if called is not None:
             names.append(str(entry.get(called, "")))
@@ -166,12 +172,16 @@ def _of_lines(path: Path, column: str, where: str) -> tuple[list[str], NDArray[n
     return texts, np.array(names, dtype=object) if names else None
 
 
-def _of_table(path: Path, column: str, where: str) -> tuple[list[str], NDArray[np.object_] | None]:
+def _of_table(
+    path: Path, column: str, where: str, ids: str | None
+) -> tuple[list[str], NDArray[np.object_] | None]:
     table = tables.read_table(path)
     if not table.header and len(table.columns) == 1 and table.is_text(0):
         words = table.text(0)  # a single column of text has its title in the first line
         table = tables.Table((str(words[0]),), (words[1:],))
-    at = tables.find_column(table.header, (column.strip().lower(),))
+    title = column.strip().lower()
+    table = tables.with_ids(table, ids, str(path), (title, *tables.LABEL))
+    at = tables.find_column(table.header, (title,))
     if at is None:
         raise InputError(f"{where}: no such column; the table has {tables.listed(table)}")
     if not table.is_text(at):

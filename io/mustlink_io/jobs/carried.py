@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.core.labels import class_of_most
 from mustlink.core.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats import results
@@ -41,12 +42,7 @@ def of_clusters(
 
     Clusters `found` (n,) and labels `known_labels` (n,), -1 for none.
     """
-    known = (known_labels >= 0) & (found >= 0)
-    size = int(known_labels.max(initial=-1)) + 2
-    n_clusters = max(n_clusters, int(found.max(initial=-1)) + 1)  # numbers may have gaps
-    votes = np.bincount(found[known] * size + known_labels[known], minlength=n_clusters * size)
-    votes = votes.reshape(n_clusters, size)
-    most = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
+    most = class_of_most(found, known_labels, n_clusters)
     return [names.get(number, "") for number in most.tolist()]
 
 

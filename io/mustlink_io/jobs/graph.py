@@ -54,6 +54,7 @@ class GraphJob:
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
     weights: str | None = None
+    ids: str | None = None
     threads: int | None = None
     memory: int | str | None = AUTO
     time_limit: float | None = None
@@ -95,7 +96,7 @@ def _run(job: GraphJob, target: Path, recorder: Recorder) -> dict[str, Any]:
                 lazy_above = None if memory is None else memory // LAZY
                 if job.executor is not None:
                     lazy_above = 0  # workers read the file
-                apart = columns_apart(job.data, weights=job.weights)
+                apart = columns_apart(job.data, weights=job.weights, ids=job.ids)
                 how: dict[str, Any] = {"apart": apart, "sparse": keeps_sparse(params)}
                 loaded = formats.load(job.data, None, advance, lazy_above, job.steps, **how)
                 weights = _weights(job, loaded.n_rows, loaded.names)

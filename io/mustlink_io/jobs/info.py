@@ -11,6 +11,7 @@ import numpy as np
 from mustlink.errors import InputError
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.cells import read_cells
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import edges, matrices, points, tables
 from mustlink_io.hdf5 import model_tree, result, schema, store
@@ -93,6 +94,7 @@ def _describe_table(place: formats.Place, name: str, size: int) -> Contents | No
     table = _table(place)
     if table is None or edges.is_edge_table(table.header):
         return None
+    table = points.PointsSpec(Preparation()).named(table, str(place))
     texts, rest = tables.split_names(table)
     titles = points.titles(table) or tuple(map(str, range(len(rest))))
     columns = [_column(table, at, title) for at, title in zip(rest, titles, strict=True)]

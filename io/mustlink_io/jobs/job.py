@@ -50,7 +50,8 @@ def _size(memory: int | str | None) -> str | None:
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was set, `steps` prepare the
     columns of points before. `sample_weight` is a file that says how often every row counts,
-    `views` are other graphs of the same nodes, `text` is a column of texts that are the points.
+    `views` are other graphs of the same nodes, `text` is a column of texts that are the points,
+    `ids` one that names the rows.
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
@@ -68,6 +69,7 @@ class Job(ABC):
     views: tuple[str, ...] = ()
     read_as: Literal["points", "bipartite"] | None = None
     text: str | None = None
+    ids: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
     threads: int | None = None
@@ -134,7 +136,7 @@ class Job(ABC):
     @property
     def apart(self) -> tuple[Apart, ...]:
         """Columns of the data's own table that are labels or weights, and no coordinates."""
-        return columns_apart(self.data, self.labels, self.sample_weight)
+        return columns_apart(self.data, self.labels, self.sample_weight, self.ids)
 
     @property
     def target(self) -> anndata.Target | None:
@@ -155,6 +157,7 @@ class Job(ABC):
             "--weights": self.sample_weight,
             "--as": self.read_as,
             "--text": self.text,
+            "--id": self.ids,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
             "--memory": _size(self.memory),

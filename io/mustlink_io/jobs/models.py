@@ -38,7 +38,8 @@ def save_model(
     `beside` is what the file that it came from says and the estimator does not know. See
     `GraphEstimator.save`; written whole or not at all. Raises InputError.
     """
-    beside = Carried() if beside is None else beside
+    names = getattr(chosen(estimator), "_class_names", None)
+    beside = Carried(classes=dict(enumerate(names or ()))) if beside is None else beside
     beside.prepare(chosen(estimator))
     tree = model.state_of(estimator, data=data)
     writing.check_output(path)

@@ -42,6 +42,7 @@ def suggest_for(
     views: tuple[str, ...] = (),
     read_as: Literal["points", "bipartite"] | None = None,
     text: str | None = None,
+    ids: str | None = None,
     drop: tuple[str | int, ...] = (),
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
@@ -56,7 +57,7 @@ def suggest_for(
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
-        apart = columns_apart(data, labels, sample_weight)
+        apart = columns_apart(data, labels, sample_weight, ids)
         if text is not None and read_as is not None:
             raise InputError(f"--as {read_as}: --text reads texts as points; leave it out")
         want = read_as if text is None else formats.TextColumn(text)
@@ -101,7 +102,7 @@ def suggest_for(
     reasons = (*found.reasons, *filled)
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
     files: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "views": views}
-    job = job_of(found, data, constraints, **files, read_as=read_as, text=text)
+    job = job_of(found, data, constraints, **files, read_as=read_as, text=text, ids=ids)
     return {
         "data": data,
         **found.to_dict(),

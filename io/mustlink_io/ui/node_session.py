@@ -155,6 +155,9 @@ class NodeSession:
         self.estimator, self.journal, self.beside = estimator, journal, beside
         if type(estimator) is mustlink.NCut:
             self.estimator = estimator = mustlink.Auto.after(estimator)
+        names = getattr(chosen(estimator), "_class_names", None)
+        if self.beside is None and names is not None:
+            self.beside = Carried(classes=dict(enumerate(names)))
         self._spreads = hasattr(estimator, "given_labels_")
         if not self._spreads and not getattr(estimator, "_informed", False):
             raise InputError(

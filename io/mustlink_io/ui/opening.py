@@ -104,6 +104,7 @@ def session_of_file(
     output: str | None = None,
     n_clusters: int | str = "auto",
     labels: str | None = None,
+    ids: str | None = None,
     map_of: str | None = None,
     show: str | None = None,
     steps: Preparation = _NO_STEPS,
@@ -126,7 +127,7 @@ def session_of_file(
         check_output(target, (place.path,))
     saved = place.path if own else target
     columns: tuple[str, ...] = ()
-    apart = columns_apart(text, labels, None)
+    apart = columns_apart(text, labels, None, ids)
     if own or (target.exists() and has_model(target)):
         estimator, beside = ml.load(saved), Carried.of(saved)
         if not own:
