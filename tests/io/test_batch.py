@@ -193,7 +193,6 @@ WRONG = {
     "of another command": (ONE + "k = 2\nsteps = 3", "steps: no option of command cluster; it bel"),
     "no number": (ONE + 'k = "two"', "job \"b\": k: 'two' is neither a whole number"),
     "no choice": (ONE + 'k = 2\nmethod = "cps"', "job \"b\": method: 'cps' is not one of 'ncut'"),
-    "missing": (ONE, 'job "b": k: is missing'),
     "a flag": (ONE + "k = 2\nstrict = 1", 'job "b": strict: 1 is the value; it must be true'),
     "no flag": (ONE + "k = true", 'job "b": k: true is no value of it; give one'),
     "memory": (ONE + 'k = 2\nmemory = "4XB"', "job \"b\": memory: '4XB' is not a size"),

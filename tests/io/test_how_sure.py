@@ -115,7 +115,9 @@ def test_chances_of_answers_are_written_told_and_drawn(points, run):
 @pytest.mark.thorough
 def test_confidence_alone_and_neither(points, run):
     words = ("cluster", points / "points.npy", "-k", 3)
-    assert ", not calibrated" in run(*words, "--confidence", "-o", points / "sure.h5")
+    assert "not calibrated: there are too few" in run(
+        *words, "--confidence", "-o", points / "sure.h5"
+    )
     facts = json.loads(run("report", points / "sure.h5", "--json"))
     assert facts["confidence"]["calibrated"] == "not calibrated"
     run(*words, "-o", points / "plain.h5")

@@ -134,7 +134,9 @@ def test_a_column_of_text_among_coordinates_is_named(tmp_path, header):
     path = tmp_path / "p.csv"
     cells = ["c_0" if name == "customer_id" else "0.5" for name in header.split(",")]
     path.write_text(f"{header}\n{','.join(cells)}\n")
-    with pytest.raises(InputError, match=r"p.csv: column 'customer_id' is text, .* call it `node`"):
+    with pytest.raises(
+        InputError, match=r"p.csv: column 'customer_id' is text, .* name it by --id"
+    ):
         formats.load(str(path), steps=Preparation(standardize="standard"))
     with pytest.raises(InputError, match=r"p.csv: no column says anything .*customer_id: text"):
         formats.load(str(path))

@@ -357,3 +357,17 @@ def test_a_graph_of_one_kind_is_no_matrix(mustlink, tmp_path):
     code, _, err = mustlink(f"cluster {tmp_path}/g.metis --as bipartite -k 2 -o {tmp_path}/o.h5")
     assert code == 2
     assert "leave out --as bipartite" in err
+
+
+def test_of_a_list_in_one_direction_the_directions_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    ends = {tuple(pair) for pair in rng.integers(0, 60, (300, 2)).tolist() if pair[0] != pair[1]}
+    once = [pair for pair in sorted(ends) if pair[::-1] not in ends]
+    lines = [f"{a} {b}" for a, b in once]
+    path = tmp_path / "cites.edges"
+    path.write_text("\n".join(["citing cited", *lines]))
+    loaded = formats.load(str(path))
+    assert any("directions are dropped" in n and "-m disim" in n for n in loaded.notes)
+    assert loaded.value.nnz == 2 * len(once)  # the header is no edge
+    path.write_text("\n".join(f"{min(pair)} {max(pair)}" for pair in once))
+    assert not any("direction" in note for note in formats.load(str(path)).notes)

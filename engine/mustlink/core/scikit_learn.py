@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from inspect import signature
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,11 @@ else:
 
         @classmethod
         def _get_param_names(cls) -> list[str]:
+            return sorted(name for name in signature(cls.__init__).parameters if name != "self")
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
             import_bases()
-            return cls._get_param_names()  # scikit-learn's by now
+            return self.get_params(deep)  # scikit-learn's by now
 
     def _base(name: str) -> type:
         """scikit-learn's class of that name, from the first instance on."""
@@ -72,7 +76,10 @@ else:
 
 
 def unbound(kind: type, **parameters: Any) -> Any:
-    """An instance to ask what its parameters allow, for which scikit-learn is not imported."""
+    """An instance for which scikit-learn is not imported: to ask what its parameters allow.
+
+    Also one that is read from a file to be looked at alone.
+    """
     one: Any = object.__new__(kind)
     one.__init__(**parameters)
     return one
@@ -87,6 +94,8 @@ def check_columns(estimator: Any, X: Any, *, reset: bool = True) -> None:
 
 def check_is_fitted(estimator: Any) -> None:
     """Raise NotFittedError before the first fit."""
+    if any(name.endswith("_") and not name.startswith("__") for name in vars(estimator)):
+        return  # as scikit-learn decides
     from sklearn.utils import validation
 
     validation.check_is_fitted(estimator)

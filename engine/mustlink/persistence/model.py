@@ -5,7 +5,7 @@ A tree may come from anywhere: whatever indexes an array in the engine is checke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -148,8 +148,10 @@ def state_of(
     }
 
 
-def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
-    """The estimator of a tree, of one of the `kinds` by name.
+def restored(
+    tree: Any, kinds: Mapping[str, Any], data: Any = None, make: Callable[..., Any] | None = None
+) -> Any:
+    """The estimator of a tree, of one of the `kinds` by name, which `make` makes, if it is given.
 
     `data` are points or a graph where the tree has digests only.
 
@@ -171,7 +173,7 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     # models of version 0.1 have none of the two
     every = {*params, "representatives", "preprocessing"}
     refuse(every != set(kind._get_param_names()), "its parameters")
-    estimator = kind(**params)
+    estimator = kind(**params) if make is None else make(kind, **params)
     graph = _graph_in(tree.get("graph"), data)
     estimator.graph_ = graph
     found = {name: _in(value) for name, value in state.items()}
@@ -194,10 +196,12 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
         estimator.graph_ = replace(graph, shares=replace(graph.shares, points=estimator._points))
     found_by_fit(estimator, *found, "graph_", "_points")
     by = tree.get("chosen_by")
-    return estimator if by is None else _chosen_by(by, estimator, kinds)
+    return estimator if by is None else _chosen_by(by, estimator, kinds, make)
 
 
-def _chosen_by(tree: Any, fitted: Any, kinds: Mapping[str, Any]) -> Any:
+def _chosen_by(
+    tree: Any, fitted: Any, kinds: Mapping[str, Any], make: Callable[..., Any] | None
+) -> Any:
     """The estimator that chose a fitted one; raises InputError."""
     refuse(not isinstance(tree, Mapping) or tree.get("class") not in kinds, "its choice")
     kind, params, state = kinds[tree["class"]], tree.get("parameters"), tree.get("state")
@@ -211,7 +215,7 @@ def _chosen_by(tree: Any, fitted: Any, kinds: Mapping[str, Any]) -> Any:
     refuse(not all(isinstance(row, Mapping) and "chosen" in row for row in rows), "candidates_")
     refuse(isinstance(found["classes_"], np.ndarray) and found["classes_"].ndim != 1, "classes_")
     found |= {"estimator_": fitted}
-    estimator = kind(**params)
+    estimator = kind(**params) if make is None else make(kind, **params)
     for name, value in found.items():
         if value is not None:
             setattr(estimator, name, value)

@@ -41,8 +41,11 @@ STRATEGIES = ("auto", "walks", "neighbourhoods", "random")
     default="auto",
     help="Default auto, which is walks for labels and neighbourhoods for pairs.",
 )
+@click.option("--show", help="A folder with a picture for each row, whose file the table names.")
 @click.option("-o", "output", help="Table to write; default: the terminal.")
-def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -> None:
+def ask(
+    result: str, count: int, kind: str, strategy: str, show: str | None, output: str | None
+) -> None:
     """Write the questions whose answers would help OUT.h5 most, a table with a column to fill in.
 
     \b
@@ -50,9 +53,11 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
       mustlink answer out.h5 ask.csv
       mustlink ask out.h5 -n 20 --kind pairs -o ask.csv
 
-    `row` counts from 0, `name` is what the data call it, `now` its class so far. Fill in `answer`:
-    a class, or of pairs yes or no; leave it empty, or ?, where you do not know: that
-    is not asked again. Rows that have a label are never asked.
+    `row` counts from 0, `name` is what the data call it, `now` its class so far, `sure` the share
+    that the method gives it, `second` and `third` the next classes with theirs; then the columns of
+    the row, where the data are a table that is still there. Fill in `answer`: a class, or of pairs
+    yes or no; leave it empty, or ?, where you do not know: that is not asked again. Rows that have
+    a label are never asked.
     """
     from pathlib import Path
 
@@ -61,7 +66,7 @@ def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -
 
     if output is not None:
         writing.check_output(output, (Path(result),))
-    text = compute(result, count, kind, strategy)
+    text = compute(result, count, kind, strategy, show)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -90,8 +95,8 @@ def answer(result: str, answers: str, output: str | None, new_classes: bool, as_
 
     Earlier answers still count, unless the table says something else of a row. The output says how
     many rows moved, and whether more answers would still change much: what the result would be
-    without a part of them. Where classes have names, an answer that is none of them becomes a new
-    class, and the output says so. What OUT.h5 says of names, pictures and columns stays.
+    without a part of them. An answer that is no class yet is an error, unless there may be
+    --new-classes. What OUT.h5 says of names, pictures and columns stays.
     """
     from mustlink_io.ui.answering import answer as compute
 

@@ -248,7 +248,7 @@ def _fit(kind: type[Job], given: dict[str, Any]) -> int:
             result = on_ranks.run(job, ranks, observer)
     if result is not None:
         done = result
-        emit(done.flat(), as_json, lambda _: show(done))
+        emit(done.flat(), as_json, lambda _: None if quiet else show(done))
     return 0
 
 

@@ -124,7 +124,9 @@ def several(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Call
 # ------------------------------------------------------------------ of several commands
 
 QUIET = click.option(
-    "--quiet", is_flag=True, help="No progress and no notes on stderr, only warnings."
+    "--quiet",
+    is_flag=True,
+    help="No progress and no notes, only warnings; of a fit no summary, but for --json.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 THREADS = click.option("--threads", type=AT_LEAST_1, help="Threads; default all.")

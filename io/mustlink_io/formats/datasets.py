@@ -201,6 +201,10 @@ def _two_columns(
     return arcs[first][:, second], [names.texts[first], names.texts[second]]
 
 
+_TELLING = 50  # edges from which their directions tell something
+_MIXED = 0.1  # share of edges to smaller numbers, and to larger ones, above which they point
+
+
 def undirected(
     arcs: sp.csr_matrix, where: str
 ) -> tuple[sp.csr_matrix, tuple[str, ...], tuple[str, ...]]:
@@ -213,11 +217,18 @@ def undirected(
     loops = int(np.count_nonzero(stored.diagonal()))
     one = int(found.nnz - stored.nnz)
     both = (int(stored.nnz) - loops - one) // 2
+    cure = "where directions matter: mustlink cluster -m disim"
     if not both:
-        return found, (), ()
+        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
+        up = np.count_nonzero(rows < stored.indices) / max(one, 1)
+        if (
+            one < _TELLING or not _MIXED < up < 1 - _MIXED
+        ):  # as lists of undirected edges are written
+            return found, (), ()
+        note = f"{where}: each edge is given in one direction, and directions are dropped; {cure}"
+        return found, (note,), ()
     differ: Any = arcs != back  # those in one direction twice
     unequal = (int(differ.nnz) - 2 * one) // 2
-    cure = "where directions matter: mustlink cluster -m disim"
     if unequal:
         doubt = (
             f"{where}: {unequal:,} of {both:,} edges that are given in both directions weigh "

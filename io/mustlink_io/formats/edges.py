@@ -24,7 +24,10 @@ Blocks = Iterator[tuple[Ends, Weights]]
 NamedGraph = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, a note
 Forced = Literal["name", "number"]  # twice in a header: what numbers below it are
 
-ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"))
+ENDS = (
+    *(("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j")),
+    *(("citing", "cited"), ("follower", "followed"), ("sender", "receiver")),
+)
 _MOST = 2**31 - 1  # number of a node that is read by blocks
 _OTHERWISE = " (a header `number number` makes them numbers from 0)"
 

@@ -313,3 +313,18 @@ def _pages(file: Any, path: str | Path, where: str) -> NDArray[Any]:
         found[number] = np.asarray(file)
     assert found is not None  # a picture has a page
     return found
+
+
+_SHOWN = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+
+
+def picture_files(folder: str | Path, n: int) -> list[Path]:
+    """Picture files of a folder in the order of their names, one for each of n rows; InputError."""
+    if not Path(folder).is_dir():
+        raise InputError(f"show: {folder} is no folder; give one with a picture for each row")
+    files = sorted(one for one in Path(folder).iterdir() if one.suffix.lower() in _SHOWN)
+    if len(files) != n:
+        raise InputError(
+            f"show: {len(files)} pictures in {folder}, but {n} rows; give one for each"
+        )
+    return files

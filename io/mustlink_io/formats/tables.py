@@ -237,7 +237,7 @@ def with_ids(table: Table, wanted: str | None, where: str, others: Collection[st
 
 def _is_of_ids(table: Table, others: Collection[str]) -> bool:
     """Whether the first column is words that are all different, and neither dates nor yes/no."""
-    if len(table.columns) < 2 or not table.header or not table.is_text(0):
+    if len(table.columns) < 2 or table.n_rows < 2 or not table.header or not table.is_text(0):
         return False
     title = table.header[0].strip().lower()
     cells = table.text(0)

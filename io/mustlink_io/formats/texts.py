@@ -52,15 +52,8 @@ def load(place: Place, column: str, ids: str | None = None) -> Texts:
     key that names them. Cost O(letters).
     """
     check_kind(place)
-    where = f"{place}:{store.text(column)[:40]}"
-    texts: list[str]
-    names: NDArray[np.object_] | None
-    if place.path.is_dir():
-        where = str(place)
-        texts, names = _of_folder(place.path)
-    else:
-        read = _of_lines if place.suffix in LINES else _of_table
-        texts, names = read(place.path, column, where, ids)
+    where = str(place) if place.path.is_dir() else f"{place}:{store.text(column)[:40]}"
+    texts, names = read(place, column, ids)
     rows, notes = _weighed(texts, where)
     known = None if names is None else names_or_none(names, str(place))
     full = np.flatnonzero(np.diff(rows.indptr))
@@ -74,6 +67,16 @@ def load(place: Place, column: str, ids: str | None = None) -> Texts:
     noun = "text has" if left_out == 1 else "texts have"
     more = f"{where}: {left_out:,} {noun} no word that counts and get label -1, such as {which}"
     return Texts(rows[full], known, full.astype(np.int64), left_out, (*notes, more))
+
+
+def read(
+    place: Place, column: str, ids: str | None = None
+) -> tuple[list[str], NDArray[np.object_] | None]:
+    """The texts of a file or folder, and their names; raises InputError."""
+    if place.path.is_dir():
+        return _of_folder(place.path)
+    where = f"{place}:{store.text(column)[:40]}"
+    return (_of_lines if place.suffix in LINES else _of_table)(place.path, column, where, ids)
 
 
 def check_kind(place: Place) -> None:

@@ -13,6 +13,7 @@ import mustlink
 from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.clusterers.label_clusters import LabelClusters
 from mustlink.core.names import ESTIMATORS, estimator_of
+from mustlink.core.scikit_learn import unbound
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.persistence import model
@@ -52,8 +53,11 @@ def save_model(
         writing.write(path, {**content, **shown.content()}, model_tree.writer(tree))
 
 
-def load_model(path: str | Path, data: Any = None) -> Any:
-    """The estimator in a file, see `mustlink.load`; raises InputError."""
+def load_model(path: str | Path, data: Any = None, *, to_look_at: bool = False) -> Any:
+    """The estimator in a file, see `mustlink.load`; raises InputError.
+
+    One `to_look_at` alone, not to be fitted, does without scikit-learn, whose import takes longer.
+    """
     with store.open_h5(path) as file:
         tree = model_tree.read(file, model.RECORDS)
     if tree is None:
@@ -66,7 +70,8 @@ def load_model(path: str | Path, data: Any = None) -> Any:
     if name in ESTIMATORS:
         kinds[name] = estimator_of(name)
     try:
-        estimator = model.restored(tree, kinds, data)
+        make = unbound if to_look_at else None
+        estimator = model.restored(tree, kinds, data, make)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     fitted = chosen(estimator)

@@ -247,6 +247,7 @@ _SAMPLE = 20_000  # nodes that columns are compared on
 _CONSTANT = 1e-3  # spread, as a share of the size, below which a column says nothing
 _TAIL = 0.002  # of the nodes on either side that may lie outside of the picture
 _MAX_RINGS = 1000  # labelled nodes drawn
+_LETTERS = 18  # of a name beside a cluster
 _MAX_NAMES = 40  # clusters whose numbers are written
 
 Points = NDArray[np.floating[Any]]
@@ -258,13 +259,14 @@ def embedding(
     pairs: NDArray[np.integer[Any]] | None = None,
     belief: NDArray[np.floating[Any]] | None = None,
     known_labels: Labels | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> Figure:
     """Scatter of the two `informative_columns` of (n, k), coloured by cluster (WD14 Fig. 1).
 
     Must-links are solid lines and cannot-links dashed, broken ones red; nodes with a label in
     `known_labels` (n,), -1 unknown, have a ring in the colour of the cluster of most of their
-    class. Of more than 50,000 nodes, 1,000 rings, 100 kept and 100 broken pairs a random part is
-    shown. One column is spread over random heights.
+    class; `names` are those of clusters, by number. Of more than 50,000 nodes, 1,000 rings, 100
+    kept and 100 broken pairs a random part is shown. One column is spread over random heights.
     """
     rng = np.random.default_rng(0)
     n = labels.size
@@ -288,7 +290,7 @@ def embedding(
             words += _draw_known(axes, xy, labels, known_labels, rng)
         if pairs is not None and belief is not None and len(pairs):
             words += _draw_pairs(axes, xy, labels, pairs, np.asarray(belief), rng)
-        _write_names(axes, xy, labels)
+        _write_names(axes, xy, labels, names or {})
         _frame(axes, xy, shown, flat)
         axes.set_title("; ".join(words), fontsize=10)
         axes.set_xlabel(f"coordinate {columns[0] + 1} of {points.shape[1]}")
@@ -425,16 +427,18 @@ def _draw_pairs(
     return [f"{more}{len(pairs):,} constraints"]
 
 
-def _write_names(axes: Any, xy: NDArray[np.float64], labels: Labels) -> None:
+def _write_names(
+    axes: Any, xy: NDArray[np.float64], labels: Labels, called: Mapping[int, str]
+) -> None:
     from matplotlib.patheffects import withStroke
 
     names = np.unique(labels[labels >= 0])
     if names.size > _MAX_NAMES:
         return
-    for name in names:
+    for name in names.tolist():
         x, y = np.median(xy[labels == name], axis=0)
         axes.annotate(
-            str(name),
+            called.get(name, str(name))[:_LETTERS].replace("$", r"\$"),
             (x, y),
             xytext=(6, 6),  # a tight cluster stays visible beside its number
             textcoords="offset points",

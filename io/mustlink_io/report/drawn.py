@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink import LaplacianEigenmaps
 from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.hdf5.writing import make_folder
 from mustlink_io.report.facts import ReadResult
 
+_MAPS, _MAPPED = 6, 200_000  # coordinates of a map that is made here, and rows that it is made of
 _ZERO = 1e-12  # eigenvalues of components, up to rounding
 
 
@@ -83,11 +85,19 @@ def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Repo
 
 
 def _embedding(result: ReadResult) -> ReportFigure | None:
-    held = result.arrays
-    if held.embedding is None or held.embedding.shape[1] == 0:
+    held, kind = result.arrays, result.facts["kind"]
+    rows = held.embedding
+    if rows is None and result.graph is not None and 4 <= held.labels.size <= _MAPPED:
+        made = LaplacianEigenmaps(
+            min(_MAPS, result.graph.n_nodes - 2), affinity="precomputed", random_state=0
+        )
+        rows = np.asarray(made.fit(result.graph).embedding_)
+    if rows is None or rows.shape[1] == 0:
         return None
-    drawn = pictures.embedding(held.embedding, held.labels, held.pairs, held.belief, held.known)
-    count = len(result.facts["clusters"])
+    drawn = pictures.embedding(
+        rows, held.labels, held.pairs, held.belief, held.known, dict(held.names)
+    )
+    count, noun = len(result.facts[kind]), "class" if kind == "classes" else "cluster"
     lines = ""
     if held.pairs is not None:
         lines = (
@@ -96,14 +106,14 @@ def _embedding(result: ReadResult) -> ReportFigure | None:
         )
     if held.known is not None:
         lines += (
-            " Rings are nodes with a known label, in the colour of the cluster where most of "
+            f" Rings are nodes with a known label, in the colour of the {noun} where most of "
             "their class are."
         )
     return ReportFigure(
         drawn,
-        "The nodes by the two coordinates of the embedding in which clusters overlap least, "
-        f"coloured and numbered by cluster.{lines}",
-        f"Scatter plot of {held.labels.size:,} nodes in {count} coloured clusters.{lines}",
+        f"The nodes by the two coordinates of the embedding in which {kind} overlap least, "
+        f"coloured and numbered by {noun}.{lines}",
+        f"Scatter plot of {held.labels.size:,} nodes in {count} coloured {kind}.{lines}",
     )
 
 
@@ -198,28 +208,19 @@ def _cuts(result: ReadResult) -> ReportFigure | None:
 
 def _confidence(result: ReadResult) -> ReportFigure | None:
     found = result.facts.get("confidence")
-    if found is None or found["mean"] is None:
-        return None
+    if found is None or found["mean"] is None or not (found["reliability"] or found["held_out"]):
+        return None  # what was never compared with anything says little
     bins, mean, how = found["histogram"], found["mean"], found["calibrated"]
     of_classes = result.facts["kind"] == "classes"
-    margin = of_classes and how is None
-    span = "from 0 (a tie) to 1" if margin else "1 is certainty"
     return ReportFigure(
         pictures.histogram(
             bins["edges"],
             bins["counts"],
             "confidence",
-            "largest share minus second"
-            if margin
-            else f"share of the own {'class' if of_classes else 'cluster'}",
+            f"share of the own {'class' if of_classes else 'cluster'}",
             ("mean", mean),
         ),
-        f"How sure the answers are, {span}, over the nodes without a known label"
-        + (f"; {how}." if how else "."),
+        f"How sure the answers are, 1 is certainty, over the nodes without a known label; {how}.",
         f"Histogram of the confidence of the answers; the mean is {mean:.2f}, "
-        + (
-            f"{found['below_tenth']:,} are below 0.1."
-            if margin
-            else f"{found['below_half']:,} are below 0.5."
-        ),
+        f"{found['below_half']:,} are below 0.5.",
     )

@@ -12,14 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import is_valid_linkage
 
+from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import anndata, results
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import LARGEST, ResultCalibration, ResultConstraints, ResultReport
 from mustlink_io.jobs.diagnostics import guessed
+from mustlink_io.jobs.models import load_model
+from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.report.profiles import Material, described
 from mustlink_io.terminal.console import calibrated
 
+_MOST_SHARES = 50_000_000  # of rows in clusters
 _MOST_PARTS, _MOST_NUMBERS = 1_000, 100_000  # of a hierarchy that is drawn
 _ITEMS = {
     "labels": "/labels",
@@ -137,10 +142,14 @@ _AS_THEY_ARE = (
 
 @dataclass(frozen=True)
 class ReadResult:
-    """A result that was read: facts as plain values, and the arrays that pictures are made of."""
+    """A result that was read: facts as plain values, and the arrays that pictures are made of.
+
+    `graph` is that of the model, where it is of use.
+    """
 
     facts: dict[str, Any]
     arrays: Arrays
+    graph: Any = None
 
 
 def read(path: str) -> ReadResult:
@@ -162,8 +171,87 @@ def read(path: str) -> ReadResult:
             )
         held = load(file)
         names = node_names(file, _named(record.report.constraints), held.labels.size)
+        every = store.find(file, "/names") is not None
+        has_model = store.find(file, "/model") is not None
+        called = store.texts(file, "/names") if every else None
+        shares, groups = _shares(file, held)
+        coded = results.names_in(file, "/constraints/class_names")
+        by_class = {number: store.text(one) for number, one in coded.items()}
     facts = _facts(record, record.report, held, names)
-    return ReadResult({"file": Path(path).name, **facts}, held)
+    graph, report = _graph(place.path, record.report, held), record.report
+    about = described(
+        Material(
+            held.labels,
+            RowSource.of(record.inputs, report.command, held.labels.size, place.path.parent),
+            groups,
+            held.known,
+            shares,
+            called if called is not None and len(called) == held.labels.size else None,
+            None if graph is None else graph.affinity,
+            None if graph is None else graph.rows,
+            is_network=_is_network(report, held),
+        )
+    )
+    for one in about["suspects"]:
+        given = one["given"]
+        one["label"] = by_class.get(given)
+        if one["label"] is None and held.classes is not None:
+            one["label"] = held.names.get(given)
+    return ReadResult(
+        {"file": Path(path).name, **facts, "about": about, "has_model": has_model}, held, graph
+    )
+
+
+def _is_network(report: ResultReport, held: Arrays) -> bool:
+    return report.data is not None and report.data.kind == "graph" and held.image is None
+
+
+def _graph(path: Path, report: ResultReport, held: Arrays) -> Any:
+    """The graph of the model, where it tells something: of networks, labels and classes."""
+    if held.known is None and held.classes is None and not _is_network(report, held):
+        return None
+    try:
+        graph = chosen(load_model(path, to_look_at=True)).graph_
+    except InputError:
+        return None
+    return graph if graph.shares is None and graph.n_rows == held.labels.size else None
+
+
+def _shares(file: h5py.File, held: Arrays) -> tuple[NDArray[np.float64] | None, list[int]]:
+    """Shares (n, K) of every row in the groups (K,), which have these numbers.
+
+    As stored; else ∝ 1/(‖x_i − μ_c‖² + v_c) of the embedding, μ_c and v_c means of a cluster and of
+    squared distances from it. None where there are too many, or nothing.
+    """
+    groups = np.unique(held.labels[held.labels >= 0])
+    n, k = held.labels.size, groups.size
+    if n * max(k, 1) > _MOST_SHARES:
+        return None, groups.tolist()
+    for name in ("/label_distributions", "/membership"):
+        if store.find(file, name) is not None:
+            P = store.read(file, name, {}, name).astype(np.float64)
+            numbers = groups if held.classes is None else held.classes
+            if held.classes is None:
+                numbers = np.arange(P.shape[1])
+            if P.shape == (n, len(numbers)) and np.isfinite(P).all():
+                return P, [int(one) for one in numbers]
+    X = held.embedding
+    if X is None or not X.shape[1] or k < 2:
+        return None, groups.tolist()
+    columns = np.arange(X.shape[1])
+    if (
+        (X >= 0).all()
+        and np.isin(groups, columns).all()
+        and np.allclose(X.sum(axis=1), 1, atol=1e-6)
+    ):
+        return X.astype(np.float64), columns.tolist()  # shares of the classes
+    P = np.empty((n, k))
+    for at, group in enumerate(groups.tolist()):
+        mine = X[held.labels == group]
+        mean = mine.mean(axis=0)
+        spread = float(((mine - mean) ** 2).sum(axis=1).mean())
+        P[:, at] = 1.0 / (((X - mean) ** 2).sum(axis=1) + spread + 1e-300)
+    return P / P.sum(axis=1, keepdims=True), groups.tolist()
 
 
 def _named(found: ResultConstraints | None) -> list[int]:
@@ -300,6 +388,7 @@ def _confidence(held: Arrays) -> dict[str, Any]:
 def _reliability(by: ResultCalibration | None) -> dict[str, Any]:
     """By what confidence was calibrated, and how often such answers were right."""
     found: dict[str, Any] = {"calibrated": calibrated(by), "reliability": [], "error": None}
+    found["held_out"] = 0 if by is None else by.n_labels + by.n_pairs
     if by is not None:
         found |= {"reliability": [one.model_dump() for one in by.reliability], "error": by.error}
         found |= {"width": by.width, "of": "labels" if by.n_labels else "pairs"}

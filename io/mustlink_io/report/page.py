@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -85,6 +86,7 @@ FILTERS = {
 
 
 KINDS = (".html", ".htm")
+_NAMED = 8  # groups in the verdict
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
 _SHORT, _SHORT_SHARE = (
@@ -104,7 +106,9 @@ def render(result: ReadResult, drawn: Mapping[str, ReportFigure]) -> str:
     return template.render(
         f=facts,
         names=result.arrays.names,
-        lede=_lede(facts),
+        verdict=_verdict(facts),
+        todo=_next(facts),
+        described={one["name"]: one for one in facts["about"]["groups"]},
         tiles=_tiles(facts),
         tables=_tables(facts),
         kept=_kept(facts),
@@ -146,7 +150,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters.update(FILTERS)
-    made.globals |= {"node": node, "group": group, "label": label}
+    made.globals |= {"node": node, "group": group, "label": label, "amount": amount}
     return made
 
 
@@ -154,24 +158,76 @@ def _shipped(name: str) -> str:
     return resources.files("mustlink_io.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _lede(facts: Mapping[str, Any]) -> str:
+def _verdict(facts: Mapping[str, Any]) -> str:
+    """What was found, and how far to trust it, a sentence each."""
     kind = facts["kind"]
-    number = len(facts[kind])
-    nodes = f"{facts['n_nodes']:,} nodes"
-    first = f"{facts['method']} put {nodes} into {number} {kind}"
-    if kind == "classes":
-        number_known = facts["n_labels"]
-        known = f" from {count(number_known)} labels" if number_known else " from a few labels"
-        first = f"{facts['method']} gave {nodes} one of {number} classes{known}"
-    second = ""
-    kept = _kept(facts)
-    if kept:
-        kinds = " and ".join(f"{percent(share)} of {n:,} {name}" for name, share, n in kept)
-        second = f" It keeps {kinds}."
-    if facts["unassigned"]:
-        left = facts["unassigned"]
-        second += f" {left:,} {'node is' if left == 1 else 'nodes are'} left without."
-    return f"{first}.{second}"
+    rows = sorted(facts[kind], key=lambda row: -row["size"])
+    noun = kind if len(rows) != 1 else {"clusters": "cluster", "classes": "class"}[kind]
+    shown = [f"{row['label'] or row['name']} ({row['size']:,})" for row in rows[:_NAMED]]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    nodes = "nodes" if (facts["data"] or {}).get("kind") == "graph" else "rows"
+    left = facts["unassigned"]
+    out = f"; {left:,} {'is' if left == 1 else 'are'} in none" if left else ""
+    first = f"{facts['n_nodes']:,} {nodes} are in {len(rows)} {noun}: {', '.join(shown)}{more}{out}"
+    return f"{first}. {_trust(facts)}"
+
+
+def _trust(facts: Mapping[str, Any]) -> str:
+    """How far to trust the result, by the best evidence that there is."""
+    sure, auto = facts.get("confidence"), facts["choices"].get("auto")
+    n_warnings = len(facts["warnings"])
+    doubt = ""
+    if n_warnings:
+        doubt = f" But read the {'warning' if n_warnings == 1 else f'{n_warnings} warnings'} below."
+    if sure is not None and sure["held_out"] and sure["mean"] is not None:
+        return (
+            f"An answer is right with a chance of {percent(sure['mean'])} on average, "
+            f"{sure['calibrated']}.{doubt}"
+        )
+    tried = auto[1] if isinstance(auto, list | tuple) and len(auto) == 2 else ""
+    found = re.match(r"([\d.]+)% of (\d+) held-out labels right", str(tried))
+    if found:
+        return (
+            f"Of {found.group(2)} answers on labels that were hidden from the fit "
+            f"{found.group(1)} % were right.{doubt}"
+        )
+    held = re.search(r"keeps ([\d.]+)% of held-out constraints", str(facts["choices"].get("why")))
+    if held:
+        return (
+            f"Of pairs and labels that were hidden from the fit {held.group(1)} % are kept, "
+            f"where 50 % is chance.{doubt}"
+        )
+    known = facts["constraints"] is not None and (facts["constraints"]["n_labels"] or _kept(facts))
+    if known or facts["kind"] == "classes":
+        option = "--membership" if facts["kind"] == "classes" else "--confidence"
+        return (
+            "How many of the others are right is not known, as nothing was hidden from the fit; "
+            f"{option} tells.{doubt}"
+        )
+    return (
+        "Nothing was known to compare with: look at what each is, and label a few rows "
+        f"(mustlink ask).{doubt}"
+    )
+
+
+def _next(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What to do now, and the command."""
+    file, command = facts["file"], facts["command"] or ""
+    found = []
+    if facts["has_model"] and " --no-model" not in command:
+        found.append(
+            ("Answer the questions that help most", f"mustlink ask {file} -n 10 -o ask.csv")
+        )
+        found.append(("Or answer on a page", f"mustlink ui {file}"))
+    found.append(("Compare with classes that you know", f"mustlink score {file} --truth FILE"))
+    found.append(("Take the result elsewhere", f"mustlink convert {file} out.csv"))
+    return found
+
+
+def amount(entry: Mapping[str, Any], which: str) -> str:
+    """The mean of a column in a cluster (`here`) or in the `rest`; of a word its share."""
+    value = entry[which]
+    return percent(value) if entry["value"] is not None else f"{value:.4g}"
 
 
 def _kept(facts: Mapping[str, Any]) -> list[tuple[str, float, int]]:
@@ -208,7 +264,8 @@ def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         tiles.append(("vectors feasible", f"{found['found']} of {found['wanted']}"))
     if facts.get("labels_kept") is not None:
         tiles.append(("labels kept", percent(facts["labels_kept"])))
-    if facts.get("confidence") and facts["confidence"]["mean"] is not None:
+    sure = facts.get("confidence")
+    if sure and sure["mean"] is not None and sure["held_out"]:
         tiles.append(("mean confidence", small(facts["confidence"]["mean"])))
     if facts["stages"]:
         tiles.append(("time", clock(facts["seconds"])))

@@ -239,11 +239,16 @@ def calibrated(by: ResultCalibration | None) -> str | None:
 
 
 def mean_confidence(report: ResultReport) -> str | None:
-    """Return how sure the answers are on average, and what that is calibrated by."""
-    if report.mean_confidence is None:
+    """Return how sure the answers are on average, and what that is calibrated by; None if nothing.
+
+    A share that was never compared with labels or pairs is no chance to be right.
+    """
+    by = report.calibration
+    if report.mean_confidence is None or by is None:
         return None
-    how = calibrated(report.calibration)
-    return f"{report.mean_confidence:.3f}" + (f", {how}" if how else "")
+    if not by.n_labels + by.n_pairs:
+        return "in the file, not calibrated: there are too few labels and pairs to compare with"
+    return f"{report.mean_confidence:.3f}, {calibrated(by)}"
 
 
 def prior_row(constraints: ResultConstraints | None) -> str | None:

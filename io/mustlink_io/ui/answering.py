@@ -16,15 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import mustlink as ml
+from mustlink.core.state import chosen
 from mustlink.errors import InputError
+from mustlink.selection.calibration import usual
 from mustlink_io.formats import labels as label_files
+from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
+from mustlink_io.jobs.row_source import RowSource
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession, is_known
+
+PICTURE = "picture"
+_SURE = ("sure", "second", "third")
+_TITLES = frozenset({"row", "name", "now", "answer", "first", PICTURE, *_SURE})
+_MANY = 50  # labels of which one random half says as much as several
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +46,11 @@ class Opened:
     carried: Carried
 
     @classmethod
-    def of(cls, text: str) -> Opened:
+    def of(cls, text: str, *, to_look_at: bool = False) -> Opened:
         """Load the model of a file with what was answered on the page; raises InputError."""
         path = Path(text)
-        estimator = load_model(path)
+        asked = to_look_at and not Journal.place(path).exists()
+        estimator = load_model(path, to_look_at=asked)
         n = int(np.asarray(estimator.labels_).size)
         with store.open_h5(path) as file:
             rows = store.dataset(file, "/labels").shape[0]
@@ -72,24 +83,78 @@ class Opened:
         """Whether the estimator knows classes by numbers, and not by names."""
         return self.session.known_labels.dtype.kind in "iu"
 
+    def source(self) -> RowSource:
+        """What the rows are in their data."""
+        command = self.carried.origin.get("command")
+        return RowSource.of(self.carried.inputs, command, self.session.n, self.path.parent)
+
+    def likeliest(self, rows: NDArray[np.int64]) -> list[list[str]]:
+        """Of every row the share of what it is now, and the two others of most share with theirs.
+
+        Shares are those of the method, as they are ranked for questions: not calibrated.
+        """
+        estimator = chosen(self.session.estimator)
+        spread = getattr(estimator, "label_distributions_", None)
+        if spread is not None:
+            P, groups = np.asarray(spread[rows]), np.asarray(estimator.classes_).tolist()
+        elif estimator.graph_.shares is not None:
+            P = estimator.membership_[rows]
+            groups = list(range(P.shape[1]))
+        else:
+            nodes = rows if estimator.graph_.rows is None else estimator.graph_.rows[rows]
+            P = estimator._evidence().memberships(nodes, usual(estimator.graph_).trust)
+            groups = list(range(P.shape[1]))
+        found = []
+        for row, shares in zip(rows.tolist(), P, strict=True):
+            label = self.session.labels[row]
+            own = groups.index(label) if label in groups else -1
+            others = [at for at in np.argsort(-shares, kind="stable").tolist() if at != own][:2]
+            words = [
+                f"{self.names.get(groups[at], groups[at])} ({shares[at]:.2f})" for at in others
+            ]
+            sure = f"{shares[own]:.2f}" if own >= 0 else ""
+            found.append([sure, *words, *[""] * (2 - len(words))])
+        return found
+
     def now(self, row: int) -> str:
         """What the class or cluster of a row is called; "" for none."""
         label = self.session.labels[row]
         return "" if label in ("", -1) else str(self.names.get(label, label))
 
 
-def ask(text: str, n: int, kind: str, strategy: str) -> str:
-    """The next n questions about the result file `text`, as CSV; raises InputError."""
-    opened = Opened.of(text)
-    chosen = opened.session.questions(n, kind, strategy)
+def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) -> str:
+    """The next n questions about the result file `text`, as CSV; raises InputError.
+
+    With what is guessed, how sure that is, the next two, and the row's own columns; `show` is a
+    folder of pictures, whose files are named.
+    """
+    opened = Opened.of(text, to_look_at=True)
+    asked = opened.session.questions(n, kind, strategy)
+    files = None if show is None else picture_files(show, opened.session.n)
+    source = opened.source()
     named = opened.carried.names is not None
+
+    def about(row: int) -> list[str]:
+        return [*source.cells(row), *([] if files is None else [str(files[row])])]
+
+    titles = [*source.titles, *([] if files is None else [PICTURE])]
     if kind == "pairs":
         sides = label_files.PAIR
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
-        lines = [[one for row in pair for one in (row, *opened.called(row))] for pair in chosen]
+        header += [f"{side}_{title}" for side in sides for title in ("now", *titles)]
+        lines = [
+            [one for row in pair for one in (row, *opened.called(row))]
+            + [one for row in pair for one in (opened.now(row), *about(row))]
+            for pair in asked.tolist()
+        ]
         return label_files.questions_text(header, lines)
-    header = [label_files.ROW, *(["name"] if named else []), "now"]
-    lines = [[row, *opened.called(row), opened.now(row)] for row in chosen.tolist()]
+    titles = [f"{one} (data)" if one.lower() in _TITLES else one for one in source.titles]
+    titles += [] if files is None else [PICTURE]
+    header = [label_files.ROW, *(["name"] if named else []), "now", *_SURE, *titles]
+    lines = [
+        [row, *opened.called(row), opened.now(row), *sure, *about(row)]
+        for row, sure in zip(asked.tolist(), opened.likeliest(asked), strict=True)
+    ]
     return label_files.questions_text(header, lines)
 
 
@@ -130,7 +195,8 @@ def answer(
         )
     session.journal = None  # the table holds the answers until the model does
     session.take(known)
-    found = ml.settled(session.estimator)
+    many = int(is_known(session.known_labels).sum()) >= _MANY
+    found = ml.settled(session.estimator, draws=1 if many else 3)
     session.answers += unknown
     more = [] if output is None else ["-o", output]
     more += ["--new-classes"] if new_classes else []

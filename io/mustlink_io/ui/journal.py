@@ -98,9 +98,14 @@ class Journal:
         Other data of as many rows, in a file of the same name, have another graph. Cost O(nnz), on
         disk O(n): there the numbers of neighbours are compared.
         """
-        path, graph = target.with_name(f"{target.name}.answers"), estimator.graph_
+        path, graph = Journal.place(target), estimator.graph_
         known = digest(graph.ends if isinstance(graph, DiskGraph) else graph.affinity)
         return cls(path, target.name, int(estimator.labels_.size), known)
+
+    @staticmethod
+    def place(target: Path) -> Path:
+        """Where the answers on a result file are."""
+        return target.with_name(f"{target.name}.answers")
 
     @property
     def _of(self) -> dict[str, Any]:

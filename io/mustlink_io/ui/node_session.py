@@ -166,7 +166,7 @@ class NodeSession:
             )
         self._ask = ask
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
-        self._clusters = None if self._spreads else estimator.get_params().get("n_clusters")
+        self._clusters = None if self._spreads else getattr(estimator, "n_clusters", None)
         self._first_names = dict(getattr(estimator, "cluster_names_", {}))
         # A kill between the model and the end of the journal leaves answers in both.
         read = [] if journal is None else journal.read()

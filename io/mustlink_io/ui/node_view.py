@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats.photographs import load_image, picture_files
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.ui.browser import Channel, keys_of
 from mustlink_io.ui.map_view import MapView
@@ -25,7 +26,6 @@ Show = Callable[[int], str]
 _COLUMNS = 24  # of a table's row
 _LETTERS = 2_000  # of a text
 _SIDE = 240  # pixels that a picture is shown with
-PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,7 @@ def of_images(images: Any) -> Show:
 
 def of_folder(folder: str | Path, n: int) -> Show:
     """Picture files of a folder in the order of their names, one for each of n rows; InputError."""
-    files = sorted(one for one in Path(folder).iterdir() if one.suffix.lower() in PICTURES)
-    if len(files) != n:
-        raise InputError(
-            f"show: {len(files)} pictures in {folder}, but {n} rows; give one for each"
-        )
-    from mustlink_io.formats.photographs import load_image
+    files = picture_files(folder, n)
 
     def show(node: int) -> str:
         return _image(load_image(files[node], "show"), files[node].name)

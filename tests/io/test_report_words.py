@@ -1,0 +1,159 @@
+"""What a report says of clusters in the words of the data: columns, rows, terms, hubs, doubts."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.report.profiles import Material, described
+
+pytest.importorskip("jinja2")
+
+N = 90
+Y = np.arange(N) % 3
+KINDS = np.array(["ash", "elm", "oak"])
+TOPICS = ("harbour captain sail anchor", "flour oven bread yeast", "goal referee penalty league")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table with words and ids, one wrong label; a network with names; texts."""
+    from mustlink_io.commands import cli
+
+    found = tmp_path_factory.mktemp("words")
+    rng = np.random.default_rng(0)
+    X = (5 * np.eye(3)[Y][:, :2] + rng.normal(size=(N, 2))).round(3)
+    site = np.where(Y == 2, "bog", np.array(["hill", "dune"])[rng.integers(0, 2, N)])
+    with (found / "trees.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [["tag", "height", "site", "age"]]
+            + [
+                [f"tree {i}", *row]
+                for i, row in enumerate(zip(X[:, 0], site, X[:, 1], strict=True))
+            ]
+        )
+    labels = KINDS[Y[:24]].copy()
+    labels[6] = "elm"  # an ash
+    with (found / "few.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["tag", "kind"], *zip(tags(24), labels, strict=True)])
+    ends = rng.integers(0, N, (4000, 2))
+    ends = ends[(Y[ends[:, 0]] == Y[ends[:, 1]]) & (ends[:, 0] != ends[:, 1])]
+    star = [[0, i] for i in range(3, N, 3)]
+    name = [f"{('sea', 'city', 'hill')[y]} {i}" for i, y in enumerate(Y)]
+    lines = {f"{name[min(a, b)]}\t{name[max(a, b)]}" for a, b in [*ends.tolist(), *star]}
+    bridges = [f"{name[i]}\t{name[i + 1]}" for i in range(2)]
+    (found / "net.tsv").write_text("\n".join([*sorted(lines), *bridges]) + "\n")
+    with (found / "mails.csv").open("w", newline="") as file:
+        body = [" ".join(rng.choice(TOPICS[y].split(), 6)) for y in Y]
+        csv.writer(file).writerows([["tag", "body"], *zip(tags(N), body, strict=True)])
+    for line in (
+        "cluster trees.csv --labels few.csv -m csp -o table.h5",
+        "propagate trees.csv --labels few.csv -m llgc -o spread.h5",
+        "cluster net.tsv -k 3 -m ncut -o net.h5",
+        "cluster mails.csv --text body -k 3 -m ncut -o mails.h5",
+    ):
+        words = [str(found / w) if re.search(r"\.(h5|csv|tsv)$", w) else w for w in line.split()]
+        assert cli.run([*words, "--quiet"]) == 0
+    return found
+
+
+def tags(n):
+    return [f"tree {i}" for i in range(n)]
+
+
+@pytest.fixture
+def report(told, folder):
+    """Facts and text of a page."""
+
+    def make(name):
+        code, out, err = told("report", f"{name}.h5", "-o", "page.html", "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out), (folder / "page.html").read_text(encoding="utf-8")
+
+    return make
+
+
+def test_columns_that_set_a_cluster_apart_are_those_of_the_obvious_twin(report, folder):
+    facts, html = report("table")
+    with (folder / "trees.csv").open() as file:
+        table = list(csv.DictReader(file))
+    labels = ml.load(folder / "table.h5").labels_
+    numbers = {name: np.array([float(row[name]) for row in table]) for name in ("height", "age")}
+    for word in ("bog", "hill", "dune"):
+        numbers["site", word] = np.array([float(row["site"] == word) for row in table])
+    for one in facts["about"]["groups"]:
+        inside = labels == one["name"]
+        apart = {
+            key: abs(v[inside].mean() - v[~inside].mean()) / v.std() for key, v in numbers.items()
+        }
+        for entry in one["columns"]:
+            key = (entry["column"], entry["value"]) if entry["value"] else entry["column"]
+            assert entry["score"] == pytest.approx(apart[key])
+            assert entry["here"] == pytest.approx(numbers[key][inside].mean())
+            assert entry["rest"] == pytest.approx(numbers[key][~inside].mean())
+        assert one["columns"][0]["score"] == pytest.approx(max(apart.values()))
+        assert all(row["name"].startswith("tree") for row in one["typical"])
+        assert all(inside[row["row"]] for row in one["typical"])
+    assert "= bog" in html
+    assert html.index("90 rows are in 3 clusters: ") < html.index("What each cluster is")
+    assert html.index("What each cluster is") < html.index("<details>") < html.index("The graph")
+    assert "mustlink ask table.h5" in html
+
+
+def test_a_wrong_label_is_named(report):
+    facts, html = report("spread")
+    assert [one["name"] for one in facts["about"]["suspects"]] == ["tree 6"]
+    assert facts["about"]["suspects"][0]["label"] == "elm"
+    assert "Labels that are perhaps wrong" in html
+    # propagation has a map, and no confidence that was never compared with anything
+    assert 'alt="Scatter plot of 90 nodes in 3 coloured classes' in html
+    assert "mean confidence" not in html
+    assert "is not known, as nothing was hidden" in html
+
+
+def test_rows_in_doubt_are_those_of_least_lead(report, folder):
+    facts, _ = report("spread")
+    P = ml.load(folder / "spread.h5").label_distributions_
+    known = np.arange(N) < 24
+    lead = np.where(known, np.inf, np.sort(P, axis=1)[:, -1] - np.sort(P, axis=1)[:, -2])
+    rows = [one["row"] for one in facts["about"]["doubtful"]]
+    assert sorted(lead[rows]) == pytest.approx(np.sort(lead)[: len(rows)])
+
+
+def test_a_network_has_hubs_and_words_of_names(report):
+    facts, html = report("net")
+    groups = facts["about"]["groups"]
+    words = sorted(word for one in groups for word in one["words"])
+    assert words == ["city", "hill", "sea"]
+    of_sea = next(one for one in groups if one["words"] == ["sea"])
+    assert of_sea["hubs"][0]["name"] == "sea 0"
+    assert "Most connected: " in html
+
+
+def test_texts_have_terms(report):
+    facts, _ = report("mails")
+    for one in facts["about"]["groups"]:
+        assert any(set(one["words"][:4]) == set(topic.split()) for topic in TOPICS)
+
+
+def test_without_the_data_the_page_says_so(tmp_path, told, folder):
+    (tmp_path / "table.h5").write_bytes((folder / "table.h5").read_bytes())
+    hidden = folder / "trees.csv"
+    hidden.rename(folder / "gone.csv")
+    try:
+        code, out, _ = told("report", tmp_path / "table.h5", "--json")
+    finally:
+        (folder / "gone.csv").rename(hidden)
+    assert code == 0
+    assert "is not there" in json.loads(out)["about"]["why"]
+
+
+def test_of_one_cluster_and_of_constant_columns_nothing_is_said():
+    source = RowSource({"a": np.ones(4), "b": np.arange(4.0)})
+    found = described(Material(np.zeros(4, dtype=np.int64), source, [0]))
+    assert found["groups"][0]["columns"] == []
+    assert found["doubtful"] == found["suspects"] == []
