@@ -151,3 +151,55 @@ def test_a_folder_has_a_picture_for_each_row(tmp_path):
     assert "a.png" in node_view.of_folder(tmp_path, 2)(0)
     with pytest.raises(InputError, match="2 pictures"):
         node_view.of_folder(tmp_path, 3)
+
+
+@pytest.mark.browser
+def test_the_mouse_tells_name_cluster_and_values_of_the_row_below():
+    pytest.importorskip("panel")
+    from mustlink_io.jobs.carried import Carried
+    from mustlink_io.jobs.row_source import RowSource
+    from mustlink_io.ui.node_session import NodeSession
+
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 20, axis=0) + np.random.default_rng(0).normal(
+        size=(40, 2), scale=0.3
+    )
+    y = np.where(np.arange(40) % 20 < 2, np.arange(40) // 20, -1)
+    est = ml.CSP(2, random_state=0).fit(X, np.array(["", "elm", "<oak>"])[y + 1])
+    names = np.array([f"tree {row}" for row in range(40)], dtype=object)
+    session = NodeSession(est, beside=Carried(names, classes={0: "<oak>", 1: "elm"}))
+    rows = node_view.TableRows(RowSource({"height": X[:, 0].round(2), "site": names}))
+    view = node_view.NodeView(session, X.astype(np.float32), rows)
+    view.map._over = tuple(X[25])
+    view.map._tell_over()
+    told = view.map.hovered.object
+    assert "tree 25" in told
+    assert f"height {X[25, 0].round(2):.6g}, site tree 25" in told
+    assert "<oak>" not in told
+    view.map._over = (4.5, 4.5)  # nothing is there
+    view.map._tell_over()
+    assert view.map.hovered.object == ""
+    view.questions.doubtful.clicks += 1
+    first = next(iter(view.questions.listed.options.values()))
+    assert first == session.waiting[0] == session.doubtful(1)[0]
+    third = list(view.questions.listed.options.values())[2]
+    view.questions.listed.value = third
+    assert session.waiting[0] == third
+
+
+@pytest.mark.browser
+def test_save_asks_before_it_replaces_a_file(tmp_path):
+    pytest.importorskip("panel")
+    from mustlink_io.ui.node_session import NodeSession
+
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    target = tmp_path / "out.h5"
+    target.write_bytes(b"somebody's")
+    view = node_view.NodeView(
+        NodeSession(ml.CSP(2, random_state=0).fit(X, np.r_[0, 1, [-1] * 28])),
+        X.astype(np.float32),
+        output=target,
+    )
+    assert "press save again" in view._save()
+    assert target.read_bytes() == b"somebody's"
+    assert "written" in view._save()
+    assert "written" in view._save()  # its own file

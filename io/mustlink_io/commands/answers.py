@@ -111,12 +111,17 @@ def show(outcome: Mapping[str, Any]) -> None:
         ("answers", f"{outcome['answers']} counted, {outcome['unknown']} not known"),
         *([("new classes", ", ".join(outcome["new_classes"]))] if outcome["new_classes"] else []),
         ("moved", f"{outcome['moved']:.2%} of the rows"),
-        ("sizes", sizes_line(outcome["sizes"])),
+        ("sizes", sizes_line(outcome["sizes"], _words(outcome["names"]))),
         ("go on?", outcome["advice"]),
         ("before", outcome["before"]),
     ]
     facts(console, rows)
     show_notes(console, [], outcome["warnings"])
+
+
+def _words(names: list[str]) -> list[str]:
+    """Names, unless they are numbers alone."""
+    return [] if all(one.isdigit() for one in names) else names
 
 
 @click.command(

@@ -221,10 +221,8 @@ def undirected(
     if not both:
         rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
         up = np.count_nonzero(rows < stored.indices) / max(one, 1)
-        if (
-            one < _TELLING or not _MIXED < up < 1 - _MIXED
-        ):  # as lists of undirected edges are written
-            return found, (), ()
+        if one < _TELLING or not _MIXED < up < 1 - _MIXED:
+            return found, (), ()  # as lists of undirected edges are written
         note = f"{where}: each edge is given in one direction, and directions are dropped; {cure}"
         return found, (note,), ()
     differ: Any = arcs != back  # those in one direction twice
@@ -340,7 +338,7 @@ def load(
     is_folder = isinstance(want, TextColumn) or bool(tables.parquet_files(place.path))
     store.check_readable(place.path, folder=is_folder)
     ids = next((one.name for one in apart if one.option == points.ID), None)
-    titled = is_folder or place.suffix in (*HDF5, *texts.TABLES, *texts.LINES)
+    titled = place.suffix in (*HDF5, *texts.TABLES, *texts.LINES) and not place.path.is_dir()
     if ids is not None and not titled:
         raise InputError(
             f"--id {ids}: {place} has no columns with titles; leave it out, or give .csv, .parquet "

@@ -54,7 +54,7 @@ class RowSource:
         path = place.path if place.path.exists() else beside / place.path
         text = _option(words, "--text")
         if not path.is_file():
-            return cls(why=f"{data.name} is not there")
+            return cls(why=f"{data.name} is {'a folder' if path.is_dir() else 'not there'}")
         if path.stat().st_size > _LARGEST:
             return cls(why=f"{data.name} is larger than 1 GB")
         if data.bytes not in (None, path.stat().st_size) or formats.sha256(path) != data.sha256:

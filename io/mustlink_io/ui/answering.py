@@ -214,6 +214,7 @@ def answer(
         "new_classes": sorted(labelled - called),
         "moved": float(np.mean(np.asarray(session.labels) != before)),
         "sizes": list(session.history[-1].sizes),
+        "names": [str(session.names[one]) for one in session.groups],
         "warnings": list(session.estimator.report_.warnings),
         "settled": {"moved": found.moved, "agreed": found.agreed, "enough": found.enough},
         "advice": str(found),
@@ -224,7 +225,8 @@ def _slip(word: str, called: Collection[str]) -> str:
     """A word that no class is called, with the one that is spelt alike."""
     alike = get_close_matches(word, called, 1)
     meant = f"did you mean {alike[0]}?" if alike else "which is no class;"
-    listed = ", ".join(sorted(called)[:8]) + (" …" if len(called) > 8 else "")
+    names = sorted(one for one in called if not one.isdigit()) or sorted(called)
+    listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return f"{word}: {meant} classes are {listed}; give one, or --new-classes to add it"
 
 

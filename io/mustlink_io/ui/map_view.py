@@ -208,6 +208,7 @@ _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
 _SCALE = ("#f4d03f", "#21918c", "#2b1055")  # of confidence from 0 to 1, by lightness too
 _LISTED = 60  # clusters in the key of colours
+_NEAR = 0.02  # of the map's width: how far from the mouse a row is still below it
 _WAIT = 150  # milliseconds after which a zoom is drawn
 _KEY = """
 span { display: inline-block; margin-right: 14px; font-variant-numeric: tabular-nums; }
@@ -216,7 +217,12 @@ i { display: inline-block; width: 160px; height: 10px; margin: 0 6px; border-rad
 
 
 class MapView:
-    """The map of one tab; `chosen` are the rows that a lasso took, or those that were clicked."""
+    """The map of one tab; `chosen` are the rows that a lasso took, or those that were clicked.
+
+    `values` are a row's, in a line, for the mouse above it.
+    """
+
+    values: Callable[[int], str] | None = None
 
     def __init__(
         self,
@@ -236,6 +242,10 @@ class MapView:
         self.key = panel().pane.HTML(
             "", stylesheets=[_KEY], css_classes=["key"], sizing_mode="stretch_width"
         )
+        self.hovered = panel().pane.HTML(
+            "", height=18, css_classes=["hovered"], sizing_mode="stretch_width", margin=(0, 10)
+        )
+        self._over: Any = None  # where the mouse is, if that is still to be told
         self._figure()
         self.refresh()
 
@@ -288,7 +298,15 @@ class MapView:
         self._mark(self._question, np.asarray(nodes, dtype=np.int64))
 
     def _figure(self) -> None:
-        from bokeh.events import DoubleTap, LODEnd, RangesUpdate, Reset, SelectionGeometry, Tap
+        from bokeh.events import (
+            DoubleTap,
+            LODEnd,
+            MouseMove,
+            RangesUpdate,
+            Reset,
+            SelectionGeometry,
+            Tap,
+        )
         from bokeh.models import (
             ColumnDataSource,
             LassoSelectTool,
@@ -336,6 +354,7 @@ class MapView:
         self.figure.on_event(SelectionGeometry, self._lassoed)
         for event in (Tap, DoubleTap):  # a quick second click comes as one, wherever it is
             self.figure.on_event(event, self._tapped)
+        self.figure.on_event(MouseMove, self._moves)
         for event in (RangesUpdate, Reset, LODEnd):
             self.figure.on_event(event, self._moved)
         self.figure.on_change("inner_width", self._resized)
@@ -384,6 +403,29 @@ class MapView:
         before = self.chosen.tolist() if self.chosen.size == 1 else []
         self.choose([*before, node] if node not in before else [node])
         self._changed()
+
+    def _moves(self, event: Any) -> None:
+        """Tell what is below the mouse: once for many of its steps."""
+        document, told = panel().state.curdoc, self._over is None
+        self._over = event.x, event.y
+        if document is None:
+            self._tell_over()
+        elif told:
+            document.add_timeout_callback(self._tell_over, _WAIT)
+
+    def _tell_over(self) -> None:
+        """The name of the row that is nearest to the mouse, and the cluster that it is in."""
+        (x, y), self._over = self._over, None
+        session, ranges = self.session, self._ranges()
+        node = nearest(self.where, x, y, ranges)
+        away = np.abs(self.where[node] - np.array([x, y])) / np.abs(np.diff(ranges, axis=1)).ravel()
+        if away.max() > _NEAR:
+            self.hovered.object = ""
+            return
+        group = session.names.get(session.labels[node], "in none")
+        row = "" if self.values is None else f": {self.values(node)}"
+        name = escape(session.called(node))
+        self.hovered.object = f"<small><b>{name}</b>, {escape(group)}{escape(row)}</small>"
 
     def _mark(self, source: Any, nodes: NDArray[np.int64]) -> None:
         size = np.full(nodes.size, _SMALL if nodes.size > _MANY else _LARGE)

@@ -174,6 +174,7 @@ class NodeSession:
         self.history: list[HistoryRow] = []
         self.waiting: list[int] = []
         self.listeners: list[Callable[[], None]] = []
+        self.may_replace: set[Any] = set()  # files that may be written anew
         self._past: list[Version] = []
         self._future: list[Version] = []
         self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats.photographs import load_image, picture_files
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.jobs.row_source import RowSource
 from mustlink_io.ui.browser import Channel, keys_of
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
 
 Show = Callable[[int], str]
-_COLUMNS = 24  # of a table's row
+_COLUMNS, _IN_LINE = 24, 8  # of a table's row, and of one in a line
 _LETTERS = 2_000  # of a text
 _SIDE = 240  # pixels that a picture is shown with
 
@@ -60,6 +61,29 @@ def of_rows(values: Any, names: Sequence[str] = ()) -> Show:
         return f"<div style='max-height:260px;overflow:auto'><table>{cells}</table></div>"
 
     return show
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows as their table has them, the first columns."""
+
+    source: RowSource
+
+    def _cells(self, node: int, most: int) -> list[tuple[str, str]]:
+        titles, cells = self.source.titles[:most], self.source.cells(node)[:most]
+        return [(store.text(a), store.text(b)) for a, b in zip(titles, cells, strict=True)]
+
+    def __call__(self, node: int) -> str:
+        """For a question: a table."""
+        rows = "".join(
+            f"<tr><td>{escape(title)}</td><td>{escape(one)}</td></tr>"
+            for title, one in self._cells(node, _COLUMNS)
+        )
+        return f"<div style='max-height:260px;overflow:auto'><table>{rows}</table></div>"
+
+    def line(self, node: int) -> str:
+        """For the mouse above it: a line."""
+        return ", ".join(f"{title} {one[:40]}" for title, one in self._cells(node, _IN_LINE))
 
 
 def of_texts(texts: Sequence[Any]) -> Show:
@@ -128,6 +152,7 @@ def _number(value: Any) -> str:
 
 
 _BATCH = 10
+_LISTED = 200  # rows in doubt in a list, and last answers that can be taken back alone
 _OTHER = "another class, Enter"  # by which the page's script knows the field
 _KEYS = 30  # classes that have a button
 
@@ -152,6 +177,10 @@ class QuestionsView:
         self._asked: tuple[Any, ...] = ()
         self.ask = pn.widgets.Button(name="ask me", button_type="primary")
         self.doubtful = pn.widgets.Button(name="least sure", visible=session.tells_confidence)
+        self.listed = pn.widgets.Select(
+            name="rows by doubt, the least sure first", options={}, size=8, width=330, visible=False
+        )
+        self.listed.param.watch(lambda _: self._point(), "value")
         self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
         self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
         self.other = pn.widgets.TextInput(
@@ -166,13 +195,30 @@ class QuestionsView:
         """The button to begin with, the question, and its answers."""
         pn = panel()
         begin = pn.Row(self.ask, self.doubtful)
-        return pn.Column(begin, self.text, self.buttons, self.other, *self.channel.layout())
+        parts = begin, self.text, self.buttons, self.other, self.listed
+        return pn.Column(*parts, *self.channel.layout())
 
     def _begin(self) -> str:
         return self._waits(np.asarray(self.session.questions(_BATCH)).tolist())
 
     def _doubt(self) -> str:
-        return self._waits(self.session.doubtful(_BATCH))
+        rows, session = self.session.doubtful(_LISTED), self.session
+        sure = session.confidence
+        self.listed.options = {
+            f"{session.called(row)}: {session.names.get(session.labels[row], 'in none')} "
+            f"{sure[row]:.2f}": row
+            for row in rows
+        }
+        self.listed.visible = bool(rows)
+        return self._waits(rows[:_BATCH])
+
+    def _point(self) -> None:
+        """Choose the row of the list on the map, and ask about it."""
+        row = self.listed.value
+        if row is None:
+            return
+        self.session.waiting = [row, *(one for one in self.session.waiting if one != row)]
+        self.refresh()
 
     def _waits(self, nodes: list[int]) -> str:
         self.session.waiting = nodes
@@ -258,7 +304,6 @@ class QuestionsView:
     command: Callable[[str], None] = staticmethod(lambda _: None)
 
 
-_LISTED = 200  # last answers that can be taken back alone
 _SHOWN = 8  # last rows of the history
 _SMALL = "img { width: 155px; height: auto; margin-right: 6px; }"  # two of them beside each other
 
@@ -277,6 +322,7 @@ class NodeView:
         self.session, self.show, self.output = session, show, output
         self.status = Status()
         self.map = MapView(session, where, self.status, self._chosen)
+        self.map.values = getattr(show, "line", None)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
         self.questions.command = self._command
         self.value = pn.widgets.TextInput(
@@ -331,7 +377,8 @@ class NodeView:
         both = pn.FlexBox(
             self.map.layout(), side, align_items="flex-start", sizing_mode="stretch_width"
         )
-        return pn.Column(bar, self.status.pane, self.map.key, both, sizing_mode="stretch_width")
+        above = bar, self.status.pane, self.map.key, self.map.hovered
+        return pn.Column(*above, both, sizing_mode="stretch_width")
 
     def _follow(self) -> None:
         """Show what other tabs do, as long as this one is there."""
@@ -438,7 +485,13 @@ class NodeView:
         return f"written: {target}"
 
     def _save(self) -> str:
+        """Write the model; what is there already and was not written here is asked about first."""
         assert self.output is not None
+        target = Path(self.output)
+        if target.exists() and self.output not in self.session.may_replace:
+            self.session.may_replace.add(self.output)
+            return f"{target} is there already: press save again to replace it"
+        self.session.may_replace.add(self.output)
         self.session.save(self.output)
         return f"written: {self.output}; mustlink ui {self.output} goes on from it"
 

@@ -19,16 +19,26 @@ from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.photographs import load_image
 from mustlink_io.formats.points import columns_apart
+from mustlink_io.formats.texts import TABLES
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
+from mustlink_io.hdf5.result import Input
 from mustlink_io.hdf5.writing import check_output, to_json
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.points import fingerprint
+from mustlink_io.jobs.row_source import RowSource
 from mustlink_io.jobs.side_information import labels_of
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import checked_coordinates, flat
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.node_view import Show, ShownRows, of_array, of_folder, of_rows
+from mustlink_io.ui.node_view import (
+    Show,
+    ShownRows,
+    TableRows,
+    of_array,
+    of_folder,
+    of_rows,
+)
 from mustlink_io.ui.parts import Page, panel
 from mustlink_io.ui.picture_view import PictureSession
 
@@ -159,9 +169,29 @@ def session_of_file(
         beside = replace(Carried.of_files(data, known, frozenset()), entries=entries)
     journal = Journal.beside(target, estimator)
     beside = beside.then(shlex.join(["mustlink", "ui", text]))
+    if made is None:
+        made = _as_in_the_table(text, own, beside, int(estimator.labels_.size), ids, labels)
     where = flat(estimator, where)  # of what is fitted: it stays where it is after answers
     session = NodeSession(estimator, journal, beside=beside)
     return session, {"coordinates": where, "show": made, "columns": columns, "output": target}
+
+
+def _as_in_the_table(
+    text: str, own: bool, beside: Carried, n: int, ids: str | None, labels: str | None
+) -> Show | None:
+    """The cells of the rows, as their table has them; None where they are in none."""
+    inputs, command = beside.inputs, str(beside.origin.get("command") or "")
+    place = parse(text)
+    if not own:
+        if place.suffix not in TABLES:
+            return None
+        size, digest = place.path.stat().st_size, formats.sha256(place.path)
+        inputs = (Input(role="data", name=text, bytes=size, sha256=digest),)
+        given = {"--id": ids, "--labels": labels}
+        words = [word for one in given.items() if one[1] is not None for word in one]
+        command = shlex.join(["mustlink", "ui", text, *map(str, words)])
+    source = RowSource.of(inputs, command, n, place.path.parent)
+    return TableRows(source) if source.columns else None
 
 
 def _shown_and_map(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:
