@@ -203,8 +203,11 @@ VIEW = file_option(
     "--view",
     "views",
     multiple=True,
-    help="Another graph of the same nodes, in the same order, as mustlink graph makes of another "
-    "table; may be repeated. Their sum is taken, each divided by its volume.",
+    metavar="[NAME=]FILE[:PART]",
+    help="Other columns of the same rows, NAME=FILE with any name, of which neighbours are "
+    "searched: points, sparse rows, a table of numbers and words, texts (FILE.csv:COLUMN, a "
+    "key of .jsonl, a folder). Or another graph of the same nodes. In the same order, or with the "
+    "same names; may be repeated. The graphs are added up, each divided by its volume.",
 )
 TEXT = click.option(
     "--text",

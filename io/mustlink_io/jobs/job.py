@@ -24,7 +24,7 @@ from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Apart, columns_apart
-from mustlink_io.hdf5.file_names import FORMS
+from mustlink_io.hdf5.file_names import FORMS, named_view
 from mustlink_io.jobs.diagnostics import command_line, content_of, findings_of
 from mustlink_io.jobs.methods import Method, flag, keeps_sparse, steps_of
 from mustlink_io.jobs.side_information import class_shares
@@ -50,7 +50,8 @@ def _size(memory: int | str | None) -> str | None:
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was set, `steps` prepare the
     columns of points before. `sample_weight` is a file that says how often every row counts,
-    `views` are other graphs of the same nodes, `text` is a column of texts that are the points.
+    `views` are other graphs of the same nodes, or `NAME=FILE` other columns of the same rows,
+    `text` is a column of texts that are the points.
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
@@ -125,7 +126,8 @@ class Job(ABC):
         """Role of every file that is read."""
         files = {"data": self.data, "labels": self.labels, "weights": self.sample_weight}
         files |= self._more_inputs()
-        files |= {f"view {number}": text for number, text in enumerate(self.views, 1)}
+        for number, (name, text) in enumerate(map(named_view, self.views), 1):
+            files[f"view {name or number}"] = text
         return {role: text for role, text in files.items() if text is not None}
 
     def _more_inputs(self) -> dict[str, str | None]:
@@ -238,6 +240,9 @@ class Job(ABC):
             raise InputError(
                 f"--view: -m {self.method} takes one {method.reads} graph; leave it out"
             )
+        names = [name for name, _ in map(named_view, self.views) if name is not None]
+        if len(set(names)) < len(names):
+            raise InputError(f"--view {names[-1]}: two have one name; call one of them otherwise")
         if not self.views and "graph_weights" in self.params:
             raise InputError("--view-weights: there is one graph only; give others with --view")
         if self.read_as is not None and method.reads is not None:
