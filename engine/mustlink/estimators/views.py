@@ -149,22 +149,22 @@ def _graph_of(
         return given
     affinity, n = _affinity(estimator, given), n_rows(given)
     rows = as_rows(given) if affinity in POINTS else given
-    weights = None if sample_weight is None else as_sample_weight(sample_weight, n)
     made_by = {"affinity": affinity, **{name: getattr(estimator, name) for name in _MADE_BY}}
-    full = _rows_with_entries(rows, made_by, shelf.recorder)
-    if full is not None:
-        rows, weights = rows[full], None if weights is None else weights[full]
+    some = None
+    if affinity in POINTS:
+        weights = None if sample_weight is None else as_sample_weight(sample_weight, n)
+        some = _with_neighbours(rows, weights, made_by["metric"], shelf.recorder)
+        rows = rows if some is None else rows[some]
     search = {"n_jobs": estimator.n_jobs, "memory": estimator._budget, "random_state": seed}
     alone = StageCache(shelf.recorder)  # names of what a keeper has are of the rows X
 
     def make() -> Graph:
-        graph = kept_graph(rows, weights, made_by, alone, **search)
-        apart = rows_as_nodes(graph)
-        if apart is None:  # equal rows that are too many to be joined each with each
-            apart = kept_graph(rows, weights, {**made_by, "duplicates": "keep"}, alone, **search)
-        return apart if full is None else apart.beside(full, n)
+        graph = rows_as_nodes(kept_graph(rows, None, made_by, alone, **search))
+        if graph is None:  # equal rows that are too many to be joined each with each
+            graph = kept_graph(rows, None, {**made_by, "duplicates": "keep"}, alone, **search)
+        return graph if some is None else _among(graph, some, n)
 
-    name = shelf.name_of("view", VIEW, rows, weights, made_by, seed, estimator._budget)
+    name = shelf.name_of("view", VIEW, rows, some, made_by, seed, estimator._budget)
     graph = shelf.kept("graph of a view", name, make, (Graph,))
     graph.derived.origin = name
     return graph
@@ -176,19 +176,28 @@ def _affinity(estimator: Any, rows: Any) -> str:
     return str(estimator.affinity if is_square or estimator.affinity not in PRECOMPUTED else "knn")
 
 
-def _rows_with_entries(
-    rows: Any, made_by: Mapping[str, Any], recorder: Recorder
+def _with_neighbours(
+    rows: Any, weights: NDArray[np.float64] | None, metric: Any, recorder: Recorder
 ) -> NDArray[np.int64] | None:
-    """Sparse rows that have a direction, None where all do or it does not matter; InputError."""
-    if not sp.issparse(rows) or made_by["affinity"] not in POINTS or made_by["metric"] != AUTO:
-        return None
-    matrix: Any = rows  # CSR
-    full = np.flatnonzero(np.diff(matrix.indptr))
-    empty = matrix.shape[0] - full.size
-    if empty == 0 or full.size == 0:
-        return None
-    recorder.note(f"views: {empty:,} rows without an entry in one of them have no neighbours there")
-    return full.astype(np.int64)
+    """Rows that count and, where they are sparse, have a direction; None where all do."""
+    matrix: Any = rows
+    there = np.ones(matrix.shape[0], dtype=bool) if weights is None else weights > 0
+    if metric == AUTO and sp.issparse(rows):
+        full = np.diff(matrix.indptr) > 0
+        empty = int(np.count_nonzero(there & ~full))
+        if empty and full.any():
+            recorder.note(f"views: {empty:,} rows without an entry have no neighbours in one")
+            there &= full
+    return None if there.all() else np.flatnonzero(there).astype(np.int64)
+
+
+def _among(graph: Graph, some: NDArray[np.int64], n: int) -> Graph:
+    """The graph of n rows, `some` of which are the nodes of this one; the others have no edge."""
+    W = graph.affinity
+    counts = np.zeros(n + 1, dtype=W.indptr.dtype)
+    counts[some + 1] = np.diff(W.indptr)
+    parts = W.data, some.astype(W.indices.dtype)[W.indices], np.cumsum(counts, dtype=counts.dtype)
+    return replace(graph, affinity=sp.csr_matrix(parts, shape=(n, n)))
 
 
 def _called(graph: Graph, name: str) -> Graph:

@@ -253,8 +253,9 @@ OF_GRAPH = (
     TEXT,
     click.option(
         "--affinity",
-        type=click.Choice(["auto", "knn", "precomputed", "rbf"]),
-        help="Default auto: knn for points, precomputed for a graph.",
+        type=click.Choice(["auto", "knn", "precomputed", "precomputed_nearest_neighbors", "rbf"]),
+        help="Default auto: knn for points, precomputed for a graph. The longest name: the sparse "
+        "matrix has distances to neighbours, as scikit-learn makes it, and not weights.",
     ),
     NEIGHBORS,
     METRIC,

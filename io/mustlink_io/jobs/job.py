@@ -20,6 +20,7 @@ from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import parse_size
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata
@@ -178,8 +179,9 @@ class Job(ABC):
         """What the data is read as, whatever it looks like."""
         if self.text is not None:
             return formats.TextColumn(self.text)
-        is_graph = self.params.get("affinity") == "precomputed"
-        return self.methods[self.method].reads or self.read_as or ("graph" if is_graph else None)
+        given = {"precomputed": "graph", "precomputed_nearest_neighbors": "distances"}
+        by_affinity: Any = given.get(str(self.params.get("affinity")))
+        return self.methods[self.method].reads or self.read_as or by_affinity
 
     def beside(self, n: int) -> int:
         """Bytes of n rows that are held beside the data from the reading on."""
@@ -249,10 +251,10 @@ class Job(ABC):
             raise InputError(
                 f"--as {self.read_as}: -m {self.method} takes a {method.reads} graph; leave it out"
             )
-        if self.read_as is not None and self.params.get("affinity") == "precomputed":
+        if self.read_as is not None and self.params.get("affinity") in PRECOMPUTED:
             raise InputError(
-                f"--as {self.read_as}: --affinity precomputed says that the data is a graph; leave "
-                "one of them out"
+                f"--as {self.read_as}: --affinity {self.params['affinity']} says that the data is "
+                "a graph; leave one of them out"
             )
         self._check_text(method)
         if "labels" in method.needs and self.labels is None:
@@ -271,7 +273,7 @@ class Job(ABC):
                 f"-m {self.method}: takes no texts; leave out --text, or choose another"
             )
         affinity = self.params.get("affinity", "knn")
-        if affinity == "precomputed" or not self.takes_sparse:
+        if affinity in PRECOMPUTED or not self.takes_sparse:
             name = "metric" if affinity in ("auto", "knn") else "affinity"
             raise InputError(
                 f"{flag(name)} {self.params[name]}: --text makes sparse points, for --affinity knn "

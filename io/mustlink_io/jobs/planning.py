@@ -31,6 +31,7 @@ from mustlink.core.resources import (
     named_memory,
 )
 from mustlink.errors import InputError
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.neighbors.any_rows import BY_CELLS
 from mustlink.neighbors.representatives import check_representatives
 from mustlink.propagation.held_out import FOLDS
@@ -106,7 +107,7 @@ def settled_here(job: Any) -> tuple[Allowed | None, Plan | None]:
     if is_read or not all(map(tells_shape, (job.data, *others))):
         return None, None
     shape = shape_of(job.data, steps, job.wanted, job.apart)
-    is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    is_points = shape.d > 0 and job.params.get("affinity") not in PRECOMPUTED
     fit = _input_of(job.settled(is_graph=not is_points), shape, Probe(), is_points)
     plain = job.params.get("representatives") is None
     if plain and _unlimited(fit, here.enforced) <= here.limit:  # without a look at the points
@@ -136,7 +137,7 @@ def plan_job(
         shape = shape_of(job.data, job.steps, job.wanted, job.apart)
     if shape.d == 0:
         job.check_graph(job.data)
-    is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    is_points = shape.d > 0 and job.params.get("affinity") not in PRECOMPUTED
     job = job.settled(is_graph=not is_points)
     job.check_count(shape.n)
     other = is_points and _searched(job, shape) > 0

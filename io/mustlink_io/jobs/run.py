@@ -21,6 +21,7 @@ from mustlink.core.resources import AUTO, Allowed
 from mustlink.core.state import chosen
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.persistence.model import state_of
 from mustlink_io import formats
 from mustlink_io.formats import anndata, tables
@@ -282,7 +283,7 @@ def _estimator(job: Job, allowed: Allowed | None, data: formats.InputData, side:
         return job.estimator(side, **limits).allow(allowed)
     for name in sorted(GRAPH_OPTIONS & set(job.params)):
         value = job.params[name]
-        if (name, value) != ("affinity", "precomputed"):
+        if name != "affinity" or value not in PRECOMPUTED:
             raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {value}")
     return job.estimator(side, **limits, affinity="precomputed").allow(allowed)
 
