@@ -308,6 +308,7 @@ def without(
 
 
 _NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also whatever ends in _id
+_LONGEST_ID = 40  # letters of text that names a row
 _CLASSES = (*tables.LABEL, "classes", "target", "y")
 
 
@@ -342,6 +343,7 @@ def points_of(
         kept = [place for place in range(len(rest)) if place not in dropped]
         found = points_of_table([(called[at], table.text(rest[at])) for at in kept], where)
         if found is not None:
+            names = _ids(table, found[1]) if names is None and kept[:1] == [0] else names
             return found[0], names, found[1]
     columns, words = [], []
     for place, at in enumerate(rest):
@@ -357,6 +359,15 @@ def points_of(
     if words:
         raise _text_error(where, words)
     return np.column_stack(columns), names, None
+
+
+def _ids(table: tables.Table, fitted: FittedTable) -> NDArray[np.object_] | None:
+    """The first column where it says nothing but which row this is: short text, all different."""
+    if not table.header or fitted.columns[0].width or not table.is_text(0):
+        return None
+    cells = table.text(0).astype(str)
+    short = np.char.str_len(cells).min() > 0 and np.char.str_len(cells).max() <= _LONGEST_ID
+    return cells.astype(object) if short and np.unique(cells).size == cells.size else None
 
 
 def titles(table: tables.Table) -> tuple[str, ...]:
