@@ -108,6 +108,26 @@ def test_rows_that_say_nothing_in_a_view_have_the_others():
     assert est.graph_.n_nodes == 120
 
 
+def test_x_may_be_anything_that_is_fitted():
+    """A network, a matrix, a table that a transformer prepares; other views are rows."""
+    networkx = pytest.importorskip("networkx")
+    from sklearn.preprocessing import StandardScaler
+
+    W = keep(NUMBERS).affinity
+    network = networkx.from_scipy_sparse_array(W)
+    given = ml.LLGC(random_state=0).fit(ml.Graph.from_affinity(W), FEW, views={"words": WORDS})
+    for X, how in ((network, {}), (W, {"affinity": "precomputed"})):
+        found = ml.LLGC(random_state=0, **how).fit(X, FEW, views={"words": WORDS})
+        np.testing.assert_array_equal(found.labels_, given.labels_)
+        assert told(found)["views"] == ["X", "words"]
+    scaled = StandardScaler().fit_transform(NUMBERS)
+    by_hand = ml.LLGC(random_state=0).fit(scaled, FEW, views={"words": WORDS})
+    est = ml.LLGC(random_state=0, preprocessing=StandardScaler())
+    np.testing.assert_array_equal(
+        est.fit(NUMBERS, FEW, views={"words": WORDS}).labels_, by_hand.labels_
+    )
+
+
 @pytest.mark.thorough
 def test_new_rows_are_compared_by_x_or_refused(tmp_path):
     est = ml.CSP(3, random_state=0).fit(NUMBERS, FEW, views={"words": WORDS})

@@ -51,12 +51,7 @@ def graphs_of_views(
     given = _checked(views, least=2 if X is None else 1)
     if estimator.representatives is not None:
         raise InputError("representatives: several views have none; leave one of both out")
-    how = estimator.preprocessing
-    if how is not None and not isinstance(how, str):
-        raise InputError(
-            "preprocessing: a transformer is for the columns of one table; transform the views, "
-            "and leave it out"
-        )
+    X = unwrapped(X)
     rows = {name: _rows_of(estimator, name, one, recorder) for name, one in given.items()}
     _check_numbers_of_rows(X, rows)
     _allow(estimator, X, rows, recorder)
@@ -68,8 +63,8 @@ def graphs_of_views(
             raise
         except InputError as error:
             raise InputError(f"views: {name}: {error}") from None
-        how = graph.info.get("metric", graph.info["kind"])
-        recorder.note(f"view {name}: {graph.n_rows:,} rows, {how}")
+        by = graph.info.get("metric", graph.info["kind"])
+        recorder.note(f"view {name}: {graph.n_rows:,} rows, {by}")
         found.append(_called(graph, name))
     return found
 
@@ -104,7 +99,8 @@ def _rows_of(estimator: Any, name: str, given: Any, recorder: Recorder) -> Any:
                     f"shape {shape} given; a view has rows and columns, or leave it out"
                 )
             is_graph = _affinity(estimator, rows) in PRECOMPUTED
-            rows, _ = prepared_points(rows, own, estimator.preprocessing, is_graph=is_graph)
+            how = None if estimator.preprocessing is None else AUTO  # transformers are for X
+            rows, _ = prepared_points(rows, own, how, is_graph=is_graph)
     except InputError as error:
         raise InputError(f"views: {name}: {error}") from None
     for note in own.notes:
@@ -114,7 +110,7 @@ def _rows_of(estimator: Any, name: str, given: Any, recorder: Recorder) -> Any:
 
 def _check_numbers_of_rows(X: Any, rows: Mapping[str, Any]) -> None:
     """Raise InputError where views, and X, are not of as many rows."""
-    counts = {} if X is None else {VIEW_OF_X: n_rows(X)}
+    counts = {} if X is None else {VIEW_OF_X: int(getattr(X, "n_rows", 0)) or n_rows(X)}
     counts |= {name: n_rows(one) for name, one in rows.items()}
     first, n = next(iter(counts.items()))
     for name, count in counts.items():
@@ -131,8 +127,8 @@ def _allow(estimator: Any, X: Any, rows: Mapping[str, Any], recorder: Recorder) 
     k = estimator.n_neighbors
 
     def taken(one: Any) -> int:
-        if isinstance(one, Graph):
-            return 12 * int(one.affinity.nnz)
+        if isinstance(one, Graph | DiskGraph):
+            return 12 * int(one.affinity.nnz if isinstance(one, Graph) else one.n_entries)
         return bytes_of_rows(one) + _EDGE * n_rows(one) * (k if isinstance(k, int) else 1)
 
     largest = max(all_rows, key=taken)
