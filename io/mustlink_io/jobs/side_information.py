@@ -16,7 +16,7 @@ from mustlink.core.labels import check_two_classes, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats.tables import NodeNames
+from mustlink_io.formats.tables import NodeNames, parquet_files
 from mustlink_io.formats.texts import is_of_texts
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import named_view
@@ -249,7 +249,7 @@ def views_of(
 def wanted_of_view(text: str) -> formats.Want | None:
     """What a view with a name is read as: a column of a table, a key, or a folder holds texts."""
     place = formats.parse(text)
-    if place.path.is_dir():
+    if place.path.is_dir() and not parquet_files(place.path):
         return formats.TextColumn("text")
     return formats.TextColumn(place.part) if place.part and is_of_texts(place) else None
 
