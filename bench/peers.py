@@ -309,14 +309,19 @@ def k_means(X: Any, k: int) -> Any:
     return KMeans(k, n_init=10, random_state=0).fit_predict(X)
 
 
-def spectral(X: Any, k: int, assign: str = "kmeans") -> Any:
+def spectral(X: Any, k: int, assign: str = "kmeans", solver: str | None = None) -> Any:
     """scikit-learn's SpectralClustering on as many neighbours as our graphs have."""
     from sklearn.cluster import SpectralClustering
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # graphs of several components; its default
         return SpectralClustering(
-            k, affinity="nearest_neighbors", n_neighbors=15, assign_labels=assign, random_state=0
+            k,
+            affinity="nearest_neighbors",
+            n_neighbors=15,
+            assign_labels=assign,
+            eigen_solver=solver,
+            random_state=0,
         ).fit_predict(X)
 
 

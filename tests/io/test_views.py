@@ -159,3 +159,105 @@ def test_a_suggestion_knows_of_views(mustlink, graphs):
     code, _, err = mustlink("suggest one.npy --view short.h5 --json")
     assert code == 2
     assert "50 nodes, but the data has 120 points" in err
+
+
+# --- Other columns of the same rows: NAME=FILE
+
+
+@pytest.fixture
+def columns(data):
+    """Texts and a table of words and empty cells of the same rows, by number and by name."""
+    rng = np.random.default_rng(1)
+    words = ["cat dog pet", "ship sail sea", "code bug test"]
+    texts = [" ".join(rng.choice((words[c] + " the of and to").split(), 6)) for c in TRUTH]
+    texts[7] = ""
+    lines = [f'"{text}",{i}' for i, text in enumerate(texts)]
+    (data / "posts.csv").write_text("\n".join(["text,when", *lines]))
+    lines = [json.dumps({"name": f"r{i}", "body": text}) for i, text in enumerate(texts)]
+    (data / "posts.jsonl").write_text("\n".join(lines[::-1]))
+    folder = data / "posts"
+    folder.mkdir(exist_ok=True)
+    for i, text in enumerate(texts):
+        (folder / f"{i:03}.txt").write_text(text)
+    kinds = [f"{['red', '', 'green'][c]},{c + rng.normal():.2f}" for c in TRUTH]
+    (data / "kinds.csv").write_text("\n".join(["kind,size", *kinds]))
+    return data
+
+
+@pytest.mark.thorough
+def test_columns_of_all_kinds_are_views(mustlink, graphs, columns, tmp_path):
+    """Rows of files are what Python is given; a column of texts is what --text makes."""
+    run = f"propagate one.npy -m llgc --labels few.txt --json -o {tmp_path}/o.h5"
+    views = "--view posts=posts.csv:text --view kinds=kinds.csv --view links=two.h5"
+    code, said, err = mustlink(f"{run} {views}")
+    assert code == 0, err
+    result = json.loads(said)
+    assert told(said)["views"] == ["X", "posts", "kinds", "links"]
+    assert views in result["command"]
+    roles = ["data", "labels", "view posts", "view kinds", "view links"]
+    assert [one["role"] for one in result["inputs"]] == roles
+    assert "view posts: posts.csv:text: 120 texts are rows of tf-idf" in err
+    assert "view kinds: table: 2 columns" in err
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert np.mean(file["labels"][:] == TRUTH) > 0.95
+    assert mustlink(f"cluster one.npy -k 3 --text x --view a=kinds.csv -o {tmp_path}/p.h5")[0] == 2
+    by_folder = json.loads(mustlink(f"{run} --view posts=posts")[1])
+    by_column = json.loads(mustlink(f"{run} --view posts=posts.csv:text")[1])
+    assert by_folder["sizes"] == by_column["sizes"]
+
+
+@pytest.mark.thorough
+def test_columns_are_matched_by_names_and_kept_for_another_run(mustlink, graphs, columns, tmp_path):
+    run = f"cluster named.csv -k 3 --json --quiet -o {tmp_path}/o.h5"
+    turned = json.loads(mustlink(f"{run} --view b=turned.csv --view-weights 0,1")[1])
+    same = json.loads(mustlink(f"{run} --view b=named.csv --view-weights 0,1")[1])
+    np.testing.assert_allclose(turned["eigenvalues"], same["eigenvalues"], atol=1e-8)
+    by_name = json.loads(mustlink(f"{run} --view b=posts.jsonl:body --view-weights 0,1")[1])
+    by_place = json.loads(mustlink(f"{run} --view b=posts.csv:text --view-weights 0,1")[1])
+    np.testing.assert_allclose(by_name["eigenvalues"], by_place["eigenvalues"], atol=1e-8)
+    run = f"{run} --resume --view b=kinds.csv"
+    first, again = (json.loads(mustlink(run)[1]) for _ in range(2))
+    assert again["stages_from_before"]
+    assert again["eigenvalues"] == first["eigenvalues"]
+
+
+@pytest.mark.thorough
+def test_plans_suggestions_and_batches_know_of_columns(mustlink, graphs, columns, tmp_path):
+    code, said, err = mustlink("plan one.npy -k 3 --view posts=posts.csv:text --json")
+    assert code == 0, err
+    assert "neighbours in views" in said
+    for data, words in (("one.h5", "3 graphs"), ("one.npy", "this look is at the points alone")):
+        run = f"suggest {data} --view k=kinds.csv --view p=posts.csv:text --labels few.txt --json"
+        code, said, err = mustlink(run)
+        assert code == 0, err
+        assert "--view k=kinds.csv --view p=posts.csv:text" in json.loads(said)["command"]
+        assert words in err
+    below = graphs / "below"
+    below.mkdir(exist_ok=True)
+    (below / "jobs.toml").write_text(
+        '[[job]]\nname = "v"\ndata = "../one.npy"\nk = 3\nview = "k=../kinds.csv"\n'
+        f'output = "{tmp_path}/v.h5"\n'
+    )
+    code, _, err = mustlink("batch below/jobs.toml")
+    assert code == 0, err
+    assert (tmp_path / "v.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        ("a=short.npy", "short.npy: 50 rows, but the data has 120"),
+        ("a=none.npy", "none.npy: no such file"),
+        ("a=two.npy --view a=noise.npy", "--view a: two have one name"),
+        ("a=posts.csv:body", "posts.csv:body: no such column; the table has text, when"),
+        ("a=posts.csv", "posts.csv: no column says anything of the rows"),
+        ("a=posts.csv:when", "a column of numbers, no texts"),
+        ("X=two.npy", "--view: 'X' is no name"),
+        ("two.npy", "two.npy"),
+    ],
+)
+def test_slips_of_columns_are_one_line(mustlink, graphs, columns, tmp_path, views, message):
+    code, _, err = mustlink(f"cluster one.npy -k 3 --quiet --view {views} -o {tmp_path}/o.h5")
+    assert code == 2
+    assert message in err.splitlines()[-1]
+    assert not (tmp_path / "o.h5").exists()

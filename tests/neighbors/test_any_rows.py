@@ -247,9 +247,9 @@ CSR = sp.csr_matrix(WORDS)
 @pytest.mark.parametrize(
     ("X", "metric", "words"),
     [
-        (negative(CSR), "hellinger", "row 7 has a negative value"),
-        (negative(CSR), "jaccard", "row 7 has a negative value"),
-        (negative(DENSE), "hellinger", "row 7 has a negative value"),
+        (negative(CSR), "hellinger", r"row 7, column \d+ has a negative value"),
+        (negative(CSR), "jaccard", r"row 7, column \d+ has a negative value"),
+        (negative(DENSE), "hellinger", r"row 7 has a negative value in column \d+,"),
         (sp.csr_matrix(gone(WORDS)), "cosine", r"row 9 is all zeros \(1 such rows\)"),
         (sp.csr_matrix(gone(WORDS)), "hellinger", "row 9 is all zeros"),
         (gone(DENSE), "correlation", "row 9 is constant"),
@@ -257,7 +257,7 @@ CSR = sp.csr_matrix(WORDS)
         (CSR, "dot", "row 0 is .* long"),
         (DENSE, "dot", "row 0 is not of length 1"),
         (CSR, "manhattan", "'manhattan' of sparse rows; choose euclidean"),
-        (CSR * np.nan, "cosine", "row 0 has NaN or Inf"),
+        (CSR * np.nan, "cosine", r"row 0, column \d+ has NaN or Inf"),
         (DENSE, "nearby", "'nearby' is unknown; choose euclidean"),
         (DENSE, 3, "metric: 3 given"),
         (DENSE, no_number, "no_number of row 0 and another is nan"),

@@ -56,6 +56,7 @@ from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
 from mustlink.estimators.graph_estimator import GraphEstimator, graph_of_points, input_of
 from mustlink.estimators.side_information import doubt_content
+from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import unwrapped
@@ -146,19 +147,21 @@ class Auto(ClusterMixin, GraphEstimator):
         observer: Observer | Recorder | None = None,
         prior: Any = None,
         belief: Any = None,
+        views: Any = None,
     ) -> Self:
         """Choose a method for points (n, d), an affinity (n, n) or a Graph, and fit it.
 
         `y` (n,) are labels of some rows, -1 or "" unknown, `constraints` anything else, or more.
         `graph` is a neighbour graph of the points that was made before, `graphs` are other graphs
-        of the same nodes, `sample_weight` (n,) says how often every row counts. `prior` and
-        `belief` are as in `GFHF.fit` where there are labels of all classes, else as in `CSP.fit`.
-        Raises InputError.
+        of the same nodes, `views` other columns of the same rows (`CSP.fit`), `sample_weight` (n,)
+        says how often every row counts. `prior` and `belief` are as in `GFHF.fit` where there are
+        labels of all classes, else as in `CSP.fit`. Raises InputError.
         """
         self._check()
         recorder = recorded(observer)
         with self._running(recorder):
             X = self._prepared(X, recorder)
+            graphs = graphs_of_views(self, X, graphs, views, recorder, sample_weight)
             self._used_seed = self._seed()
             known = {"y": y, "constraints": constraints, "prior": prior, "belief": belief}
             self._decide(self._data(X, graph, graphs, sample_weight, **known), recorder)

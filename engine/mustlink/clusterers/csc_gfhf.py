@@ -36,6 +36,7 @@ from mustlink.eigen.plain_solve import default_tolerance, is_small
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import refuse_blind_scoring, side_information
+from mustlink.estimators.views import graphs_of_views
 from mustlink.graph.forms import on_both_sides
 from mustlink.linear.cg import done
 from mustlink.linear.laplacian_solve import Inverse, dense_inverse, rough_inverse
@@ -114,12 +115,14 @@ class CSCGFHF(GraphClusterer):
         graphs: Any = None,
         prior: Any = None,
         belief: Any = None,
+        views: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph; `y` (n,) labels, -1 for unknown.
 
         `sample_weight` (n,) >= 0 tells how often every row counts, with its label, as if it were
         repeated; rows of weight 0 are in no cluster. `graphs` are other graphs of the same nodes,
-        weighed by `graph_weights`; X may then be None. `prior` (n, K) and `belief` act while labels
+        weighed by `graph_weights`, `views` other columns of the same rows (`CSP.fit`); X may then
+        be None. `prior` (n, K) and `belief` act while labels
         are spread, see `GFHF`.
         """
         self._check()
@@ -131,6 +134,7 @@ class CSCGFHF(GraphClusterer):
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
             X = self._prepared(X, recorder)
+            graphs = graphs_of_views(self, X, graphs, views, recorder, sample_weight)
             work = self._home_of(
                 X,
                 recorder,

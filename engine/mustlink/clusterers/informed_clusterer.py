@@ -32,6 +32,7 @@ from mustlink.eigen.problem import EigenOptions, EigenSolution, FeasibleCuts
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import side_information, told_of_all
+from mustlink.estimators.views import graphs_of_views
 from mustlink.propagation.prior import bytes_of
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel
@@ -68,6 +69,7 @@ class InformedClusterer(GraphClusterer):
         graphs: Any = None,
         prior: Any = None,
         belief: Any = None,
+        views: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
@@ -78,19 +80,25 @@ class InformedClusterer(GraphClusterer):
         weight 0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
         `graph_weights`; X may then be None.
 
+        `views` are several kinds of columns of the same rows by name, {"text": A, "numbers": B}:
+        arrays, sparse rows, tables, each with a graph of its own, made as that of X, or a Graph.
+        They are weighed as `graphs` are, which `graph_weights` may do by name; X, which may be
+        None, is called "X". New rows are compared by X alone, and not at all without it.
+
         `prior` (n, K) is what something else says of the nodes, distributions over the classes of
         `y` (without these any K), `belief` (n,) or a number from 0 to 1 how sure it is, see
         `Constraints.from_soft_labels`; of a node with a label the label counts.
         """
         self._check()
         recorder = recorded(observer)
-        others = {"sample_weight": sample_weight, "graphs": graphs}
+        others: dict[str, Any] = {"sample_weight": sample_weight}
 
         def known(graph: Any, recorder: Recorder | None = None) -> Constraints:
             return side_information(graph, y, constraints, recorder, prior=prior, belief=belief)
 
         with self._running(recorder):
             X = self._prepared(X, recorder)
+            others["graphs"] = graphs_of_views(self, X, graphs, views, recorder, sample_weight)
             classes = self._classes_named(y, constraints, prior)
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
             work = self._home_of(X, recorder, known, others, classes, beside)

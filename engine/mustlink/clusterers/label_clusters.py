@@ -206,7 +206,10 @@ class Priors:
         for part in parts:
             if part not in self._made:
                 self._made[part] = self._part(part, labels)
-        P = np.mean([self._made[part] for part in parts], axis=0)
+        P = self._made[parts[0]].copy()
+        for part in parts[1:]:
+            P += self._made[part]
+        P /= len(parts)
         total = P.sum(axis=1, keepdims=True)
         graph = self.work.graph
         degrees = graph.degrees if graph.weights is None else graph.degrees / graph.weights

@@ -33,6 +33,7 @@ from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
 from mustlink.estimators.side_information import side_information
+from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
@@ -126,6 +127,7 @@ class NCut(GraphClusterer):
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
         graphs: Any = None,
+        views: Any = None,
     ) -> NCut:
         """Cluster points (n, d), an affinity (n, n), a Graph or a DiskGraph.
 
@@ -135,7 +137,7 @@ class NCut(GraphClusterer):
 
         `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
         `graphs` are other graphs of the same nodes, weighed by `graph_weights`, with constraints as
-        these tell; X may then be None.
+        these tell, `views` other columns of the same rows (`CSP.fit`); X may then be None.
         `y` is ignored (scikit-learn's convention) but for init="labels", -1 for unknown, where its
         classes are as many as the clusters if `n_clusters` says nothing; `constraints` are not
         used, only how many of them the result happens to keep is reported.
@@ -143,9 +145,10 @@ class NCut(GraphClusterer):
         self._check()
         recorder = recorded(observer)
         others = {"y": y if self.init == "labels" else None, "constraints": constraints}
-        others |= {"sample_weight": sample_weight, "graphs": graphs}
+        others["sample_weight"] = sample_weight
         with self._running(recorder):
             X = self._prepared(X, recorder)
+            others["graphs"] = graphs_of_views(self, X, graphs, views, recorder, sample_weight)
             work = self._home_of(
                 X, recorder, lambda graph: side_information(graph, None, constraints), others
             )

@@ -333,7 +333,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             raise InputError("new points: the graph of those that were fitted stays on disk")
         if self._points is None:
             raise InputError(
-                "new points: a graph was fitted, whose nodes have no coordinates; fit points"
+                "new points: a graph or views were fitted, where they have no place; fit points X"
             )
         new = as_rows(self._as_fitted(X))
         needed, budget = 8 * new.shape[0] * columns, self._budget

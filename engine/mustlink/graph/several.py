@@ -22,7 +22,7 @@ without a graph of noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ from mustlink.graph.graph import Graph
 from mustlink.graph.structure import fold
 
 WORDS = ("auto", "equal")
+VIEW, VIEW_OF_X = "view", "X"  # key of a graph's info that has its name, and that of X itself
 _MORE = 8  # times the entries of a graph that it may have where its equal rows are apart
 
 
@@ -76,9 +77,18 @@ def several(X: Any, graphs: Any, known: Callable[[Graph], Constraints]) -> Any:
     return Views(found[0], tuple(found[1:]), known) if X is None else Views(X, tuple(found), known)
 
 
-def check_graph_weights(wanted: Any, count: int) -> Floats | str:
-    """One of the words, or weights (count,) >= 0 that sum to 1; raises InputError."""
+def check_graph_weights(wanted: Any, count: int, names: Sequence[str] = ()) -> Floats | str:
+    """One of the words, or weights (count,) >= 0 that sum to 1; raises InputError.
+
+    Of graphs that have `names` they may be given by these, 0 where left out.
+    """
     where = "graph_weights"
+    if isinstance(wanted, Mapping):
+        strange = next((name for name in wanted if name not in names), None)
+        if strange is not None:
+            there = f"there are {', '.join(names)}" if names else "views alone have names"
+            raise InputError(f"{where}: no view is called {strange!r}; {there}")
+        wanted = [wanted.get(name, 0.0) for name in names]
     if isinstance(wanted, str):
         if wanted not in WORDS:
             raise InputError(f'{where}: "{wanted}" given; give "auto", "equal" or numbers')
@@ -139,13 +149,21 @@ def sum_of(graphs: Sequence[Graph], weights: Floats, why: str) -> Graph:
         parts = W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)
         W = sp.csr_matrix(parts, shape=W.shape)
     used = [one for one, acts in zip(graphs, there.tolist(), strict=True) if acts]
+    names = names_of(graphs)
     info = {
         **_info_of(used),
         "graphs": [str(one.info.get("kind")) for one in graphs],
+        **({"views": names} if names else {}),
         "graph_weights": [round(w, 4) for w in weights.tolist()],
         "why": why,
     }
     return replace(graphs[0], affinity=W, info=info)
+
+
+def names_of(graphs: Sequence[Graph]) -> list[str]:
+    """What the graphs of views are called; none where there are no views."""
+    there = any(VIEW in one.info for one in graphs)
+    return [str(one.info.get(VIEW, VIEW_OF_X)) for one in graphs] if there else []
 
 
 def _info_of(used: Sequence[Graph]) -> dict[str, Any]:
@@ -154,7 +172,7 @@ def _info_of(used: Sequence[Graph]) -> dict[str, Any]:
     shared = {
         name: value
         for name, value in first.items()
-        if all(repr(one.info.get(name)) == repr(value) for one in used)
+        if name != VIEW and all(repr(one.info.get(name)) == repr(value) for one in used)
     }
     # What was given has nodes that hang on by one edge, whatever else joins them.
     kind = "precomputed" if any(one.is_network for one in used) else "several"
@@ -171,7 +189,21 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _of_rows(graph: Graph, number: int) -> Graph:
-    """The graph in which every row is a node: what is between two nodes is between their copies."""
+    """`rows_as_nodes`; raises InputError where rows are too many."""
+    found = rows_as_nodes(graph)
+    if found is None:
+        raise InputError(
+            f"graphs: rows that are equal are one node in number {number} and not in others, and "
+            'too many are; make all graphs by knn_graph(…, duplicates="keep")'
+        )
+    return found
+
+
+def rows_as_nodes(graph: Graph) -> Graph | None:
+    """The graph in which every row is a node: what is between two nodes is between their copies.
+
+    None where it would have eight times as many entries.
+    """
     if graph.rows is None:
         return graph
     rows, counts = graph.rows, graph.row_weights()
@@ -183,10 +215,7 @@ def _of_rows(graph: Graph, number: int) -> Graph:
     pattern = sp.csr_matrix((np.ones(W.nnz), W.indices, W.indptr), shape=W.shape)
     entries = float(np.dot(copies, np.asarray(pattern @ copies)))
     if entries > _MORE * max(W.nnz, 1):
-        raise InputError(
-            f"graphs: rows that are equal are one node in number {number} and not in others, and "
-            'too many are; make all graphs by knn_graph(…, duplicates="keep")'
-        )
+        return None
     shape = rows.size, graph.n_nodes
     P = sp.csr_matrix((np.ones(rows.size, W.dtype), rows, np.arange(rows.size + 1)), shape=shape)
     found = sp.csr_matrix(P @ W @ P.T)
@@ -253,7 +282,8 @@ def judged_weights(
 def one_of(graph: Graph, views: Views, wanted: Any, seed: int, recorder: Recorder) -> Graph:
     """A graph and the others of its nodes as one, their weights `wanted` or judged; InputError."""
     graphs = on_same_nodes([graph, *views.others])
-    weights, why = check_graph_weights(wanted, len(graphs)), "given"
+    names = names_of(graphs)
+    weights, why = check_graph_weights(wanted, len(graphs), names), "given"
     if isinstance(weights, str):
         equal = weights == "equal"
         weights = np.full(len(graphs), 1.0 / len(graphs))
@@ -261,7 +291,9 @@ def one_of(graph: Graph, views: Views, wanted: Any, seed: int, recorder: Recorde
             weights, why = judged_weights(graphs, views.known(graph), seed, recorder)
     recorder.budget.ask(_STORED * sum(one.affinity.nnz for one in graphs), "the sum of the graphs")
     found = sum_of(graphs, weights, why)
-    listed = ", ".join(f"{w:.3g}" for w in found.info["graph_weights"])
+    shown = [f"{w:.3g}" for w in found.info["graph_weights"]]
+    shown = [f"{name} {w}" for name, w in zip(names, shown, strict=True)] if names else shown
+    listed = ", ".join(shown)
     recorder.note(f"{len(graphs)} graphs of the same nodes are one, weights {listed}: {why}")
     return found
 

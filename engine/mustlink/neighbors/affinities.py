@@ -41,11 +41,12 @@ def affinity_graph(
     metric: Any,
     weights: str,
     representatives: int | None = None,
+    duplicates: str = "merge",
     **search: Any,
 ) -> Graph:
     """Points (n, d) or a matrix (n, n) as a graph, see `GraphEstimator`; raises InputError.
 
-    `search` is for `knn_graph`, where equal rows are one node.
+    `search` is for `knn_graph`, where equal rows are one node unless `duplicates` says otherwise.
     """
     if affinity == "precomputed":
         return _matrix_graph(X, recorder)
@@ -73,7 +74,7 @@ def affinity_graph(
         metric=metric,
         weights=weights,
         observer=recorder,
-        duplicates="merge",
+        duplicates=duplicates,
         **search,
     )
 

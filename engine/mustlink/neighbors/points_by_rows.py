@@ -260,7 +260,9 @@ def _without_direction(X: NDArray[np.floating], metric: str, start: int) -> NDAr
     bad: Any = np.zeros(len(X), dtype=bool)
     what = ""
     if metric == "hellinger":
-        bad, what = (X < 0).any(axis=1), "has a negative value, which is no share; take another"
+        bad = (X < 0).any(axis=1)
+        column = int(np.argmax(X[int(np.argmax(bad))] < 0))
+        what = f"has a negative value in column {column}, which is no share; take another"
     elif metric == "dot":
         length = np.linalg.norm(X.astype(np.float64), axis=1)
         bad, what = np.abs(length - 1) > _OFF, "is not of length 1; metric='cosine' makes it so"

@@ -222,7 +222,8 @@ def _check(X: sp.csr_matrix, bad: NDArray[np.bool_], what: str) -> None:
     """Raise InputError for the first bad entry."""
     if bad.any():
         row = int(np.searchsorted(X.indptr, int(np.argmax(bad)), side="right")) - 1
-        raise InputError(f"points: row {row} has {what}")
+        column = int(X.indices[int(np.argmax(bad))])
+        raise InputError(f"points: row {row}, column {column} has {what}")
 
 
 def _row_sums(X: sp.csr_matrix, values: NDArray[Any]) -> NDArray[Any]:

@@ -238,6 +238,8 @@ def _parameter(name: str, value: Any) -> Any:
         isinstance(one, bool | int | float | str) for one in value
     ):
         return value
+    if isinstance(value, Mapping) and all(isinstance(one, str) for one in value):  # by view
+        return {one: _parameter(f"{name} of {one}", of) for one, of in value.items()}
     raise InputError(
         f"save: {name} is a {type(value).__name__}, which a file cannot hold without code; set it "
         "to a plain value first: set_params"

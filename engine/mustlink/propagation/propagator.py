@@ -33,6 +33,7 @@ from mustlink.errors import InputError
 from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_labels
 from mustlink.estimators.graph_estimator import GraphEstimator, input_of
 from mustlink.estimators.side_information import labels_of_all, refuse_blind_scoring
+from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
@@ -149,13 +150,14 @@ class Propagator(ClassifierMixin, GraphEstimator):
         graphs: Any = None,
         prior: Any = None,
         belief: Any = None,
+        views: Any = None,
     ) -> Self:
         """Label points (n, d), an affinity (n, n) or a Graph from `y` (n,), -1 for unknown.
 
         `graph` is a neighbour graph of the points X that was made before. `sample_weight` (n,) >= 0
         tells how often every row counts, with its label, as if it were repeated; rows of weight 0
-        are not answered. `graphs` are other graphs of the same nodes, weighed by `graph_weights`; X
-        may then be None.
+        are not answered. `graphs` are other graphs of the same nodes, weighed by `graph_weights`,
+        `views` other columns of the same rows (`CSP.fit`); X may then be None.
 
         `prior` (n, K), distributions over `classes_`, is what something else says of the nodes, and
         `belief` u, (n,) or a number >= 0, how much that counts, in units of edge weights (1 if left
@@ -167,6 +169,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         recorder = recorded(observer)
         with self._running(recorder):
             X = self._prepared(X, recorder)
+            graphs = graphs_of_views(self, X, graphs, views, recorder, sample_weight)
             seed = self._seed()
             refuse_blind_scoring(y)
             labels, names = class_labels(y)

@@ -93,7 +93,7 @@ def argument_list(
     for key, value in values.items():
         if key not in ("data", "output"):
             is_file = _is_file(key, known[key], value)
-            words += _option(known[key], where.path(str(value)) if is_file else value)
+            words += _option(known[key], where.path(str(value), key) if is_file else value)
     if fresh and any(FRESH in parameter.opts for parameter in command.params):
         words.append(FRESH)
     output, data = (where.path(str(spec.values[key])) for key in ("output", "data"))

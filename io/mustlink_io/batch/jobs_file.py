@@ -22,6 +22,7 @@ from mustlink.core.resources import named_memory
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import named_view
 
 Scalar = bool | int | float | str
 COMMANDS = ("cluster", "propagate", "graph")
@@ -104,9 +105,11 @@ class Where:
         """Folder of the jobs file."""
         return self.file.parent
 
-    def path(self, text: str) -> str:
-        """Return a path written in the file as the program may open it."""
-        return text if self.folder == Path() else str(self.folder / text)
+    def path(self, text: str, key: str = "") -> str:
+        """Return a path written in the file as the program may open it; a view may have a name."""
+        name, text = named_view(text) if key == "view" else (None, text)
+        found = text if self.folder == Path() else str(self.folder / text)
+        return found if name is None else f"{name}={found}"
 
     def wrong(self, job: str | None, key: str | None, words: str) -> InputError:
         """Return the error that names file, job and key."""
@@ -386,6 +389,7 @@ def _check_apart(jobs: Sequence[JobSpec], where: Where) -> None:
     for job in jobs:
         for key in FILES:
             value = job.values.get(key)
+            value = named_view(value)[1] if key == "view" and isinstance(value, str) else value
             path = os.path.realpath(where.path(split(value)[0])) if isinstance(value, str) else ""
             if path in outputs:
                 raise where.wrong(

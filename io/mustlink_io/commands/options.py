@@ -205,8 +205,11 @@ VIEW = file_option(
     "--view",
     "views",
     multiple=True,
-    help="Another graph of the same nodes, in the same order, as mustlink graph makes of another "
-    "table; may be repeated. Their sum is taken, each divided by its volume.",
+    metavar="[NAME=]FILE[:PART]",
+    help="Other columns of the same rows, NAME=FILE with any name, of which neighbours are "
+    "searched: points, sparse rows, a table of numbers and words, texts (FILE.csv:COLUMN, a "
+    "key of .jsonl, a folder). Or another graph of the same nodes. In the same order, or with the "
+    "same names; may be repeated. The graphs are added up, each divided by its volume.",
 )
 TEXT = click.option(
     "--text",
@@ -261,8 +264,9 @@ OF_GRAPH = (
     ID,
     click.option(
         "--affinity",
-        type=click.Choice(["auto", "knn", "precomputed", "rbf"]),
-        help="Default auto: knn for points, precomputed for a graph.",
+        type=click.Choice(["auto", "knn", "precomputed", "precomputed_nearest_neighbors", "rbf"]),
+        help="Default auto: knn for points, precomputed for a graph. The longest name: the sparse "
+        "matrix has distances to neighbours, as scikit-learn makes it, and not weights.",
     ),
     NEIGHBORS,
     METRIC,

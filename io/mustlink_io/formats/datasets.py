@@ -19,6 +19,7 @@ from mustlink.preprocessing.fitted import Fitted
 from mustlink.preprocessing.mixed import FittedTable
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.formats import anndata, edges, matrices, networks, points, tables, texts
+from mustlink_io.formats.matrices import LISTS
 from mustlink_io.formats.points import Advance, Apart, PointsSpec, Reopen, silent
 from mustlink_io.formats.tables import NodeNames, names_or_none
 from mustlink_io.formats.texts import TextColumn
@@ -36,7 +37,7 @@ from mustlink_io.hdf5.file_names import (
 from mustlink_io.hdf5.store import FileNames
 
 Kind = Literal["points", "graph"]
-Want = Literal["points", "graph", "bipartite", "directed"] | TextColumn
+Want = Literal["points", "graph", "distances", "bipartite", "directed"] | TextColumn
 
 
 @dataclass(frozen=True)
@@ -243,17 +244,29 @@ def undirected(
 
 
 def _of_distances(matrix: sp.csr_matrix, place: Place) -> FileContent:
-    """The graph of scanpy's distances to neighbours, weighted as one of points; InputError."""
+    """The graph of distances to neighbours, sparse, weighted as one of points; InputError."""
     from mustlink.graph.given_neighbors import graph_of_distances
 
     try:
         graph = graph_of_distances(matrix, "local")
     except InputError as error:
         raise InputError(f"{place}: {str(error).removeprefix('affinity: ')}") from None
-    note = (
-        f"{place}: distances to neighbours are weighted as those of points, by local scaling; "
-        f"{anndata.NEAR} has the weights of scanpy"
-    )
+    note = f"{place}: distances to neighbours are weighted as those of points, by local scaling"
+    if anndata.is_distances(place.part):
+        note += f"; {anndata.NEAR} has the weights of scanpy"
+    return FileContent(graph.affinity, note=note, is_graph=True)
+
+
+def _of_lists(file: h5py.File, name: str, place: Place) -> FileContent:
+    """The graph of `indices` and `distances` (n, k) of neighbours, read by blocks; InputError."""
+    from mustlink.graph import graph_from_neighbors
+
+    try:
+        graph = graph_from_neighbors(*(store.dataset(file, f"{name}/{one}") for one in LISTS))
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+    k = graph.info["n_neighbors"]
+    note = f"{place}: lists of {k} neighbours, weighted as those of points, by local scaling"
     return FileContent(graph.affinity, note=note, is_graph=True)
 
 
@@ -325,13 +338,13 @@ def load(
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
-    matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
-    its rows and columns, "directed" edges in their directions, a `TextColumn` texts as sparse
-    points, whatever else is set. Points in HDF5, in .npy and in a folder of Parquet files that need
-    more than `lazy_above` bytes are checked but not read: the value is `points.PointRows` or the
-    like, or `PreparedRows` where `steps` prepare their columns. The columns `apart` of a table are
-    left out; `gaps` are left as NaN if allowed; rows of `sparse` matrices are points in CSR if
-    allowed, else an array.
+    matrix as an affinity, "distances" a sparse one as those to neighbours, "points" as points,
+    "bipartite" any as edges between its rows and columns, "directed" edges in their directions, a
+    `TextColumn` texts as sparse points, whatever else is set. Points in HDF5, in .npy and in a
+    folder of Parquet files that need more than `lazy_above` bytes are checked but not read: the
+    value is `points.PointRows` or the like, or `PreparedRows` where `steps` prepare their columns.
+    The columns `apart` of a table are left out; `gaps` are left as NaN if allowed; rows of `sparse`
+    matrices are points in CSR if allowed, else an array.
     Raises InputError.
     """
     place = parse(text)
@@ -417,6 +430,11 @@ def _decide(
     reopen: Reopen | None = None,
 ) -> InputData:
     """Make a graph or points of a matrix, as wanted or as its form suggests."""
+    if want == "distances":
+        if found.is_graph:  # of lists, which are distances, too
+            return graph_of(found, "graph", place)
+        found = _of_distances(found.value, place)
+        return replace(graph_of(found, "graph", place), notes=(str(found.note),))
     value, is_graph = found.value, found.is_graph
     sparse = sp.issparse(value)
     square = value.ndim == 2 and value.shape[0] == value.shape[1]
@@ -475,7 +493,10 @@ def _load_h5(place: Place, want: Want | None, advance: Advance, spec: PointsSpec
             found = points_in(anndata.table(file), str(named), spec)
             data = _decide(found, want, named, advance, spec)
             return replace(data, names=anndata.node_names(file), notes=(*found.notes, *data.notes))
-        if matrices.is_sparse_group(store.find(file, name)):
+        if matrices.is_lists(store.find(file, name)) and want in (None, "graph", "distances"):
+            found = _of_lists(file, name.rstrip("/"), named)
+            data = _decide(found, want, named, advance, spec)
+        elif matrices.is_sparse_group(store.find(file, name)):
             found = FileContent(matrices.read_sparse(file, name))
             if anndata.is_distances(name) and want in (None, "graph"):
                 found = _of_distances(found.value, named)
@@ -528,7 +549,9 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
     """The part that was named, or the first of the usual ones that the file has, and a note."""
     if place.part:
         return place.part, None
-    names = ("/graph",) if want == "graph" else ("/points", "/X", "/graph")
+    names = ("/graph",) if want in ("graph", "distances") else ("/points", "/X", "/graph")
+    if want == "distances" and place.suffix == anndata.ENDING:
+        return "/obsp/distances", None
     if place.suffix == anndata.ENDING and want != "bipartite":
         if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
             return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
@@ -537,6 +560,8 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
     for name in names:
         if store.find(file, name) is not None:
             return name, None
+    if want in (None, "graph", "distances") and matrices.is_lists(file):
+        return "/", None
     raise InputError(
         f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
         f"{place.path.name}:DATASET (it has {store.listed(file)})"

@@ -189,6 +189,16 @@ def is_sparse_group(group: Any) -> bool:
     return isinstance(group, h5py.Group) and {"data", "indices", "indptr"} <= set(group.keys())
 
 
+LISTS = ("indices", "distances")  # (n, k) each, of neighbours
+
+
+def is_lists(group: Any) -> bool:
+    """Whether an HDF5 object has lists of neighbours."""
+    if not isinstance(group, h5py.Group) or not set(LISTS) <= set(group.keys()):
+        return False
+    return all(len(getattr(group.get(name), "shape", ())) == 2 for name in LISTS)
+
+
 def sparse_shape(file: h5py.File, name: str) -> tuple[int, int]:
     """Shape a sparse group declares; raises InputError when it is not such a group."""
     return _declared_form(file, name)[1]

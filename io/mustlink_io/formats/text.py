@@ -28,6 +28,7 @@ COMMENTS = "#%"
 _FIRST_BYTES = 2**16  # of a table, whose first block shows which columns are words
 _ARROW_BYTES = 2**20  # that a thread of pyarrow reads at once
 _LONGEST = 2**27  # bytes up to which an open quote is that of a cell, and no slip
+_UTF8 = "not a text file in UTF-8; save it anew as UTF-8 (Excel: CSV UTF-8)"
 _BLANKS = re.compile(rb"[ \t\r]+")
 
 Kind = type[int] | type[float] | type[str]
@@ -196,7 +197,7 @@ class TextFile:
         try:
             lines = list(io.StringIO(block.decode()))
         except UnicodeDecodeError:
-            raise InputError(f"{self.path}: not a text file in UTF-8") from None
+            raise InputError(f"{self.path}: {_UTF8}") from None
         rows = self._split(lines, self.mark)
         if self.mark == "\t" and any(len(row) != len(kinds) for row in rows):
             rows = self._split(lines, None)  # lines with blanks in place of tabs
@@ -255,7 +256,7 @@ def _first_line(path: Path, start: int = 0) -> tuple[int, str] | None:
                 if number >= start and line.strip() and line.strip()[0] not in COMMENTS:
                     return number, line.strip()
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
+        raise InputError(f"{path}: {_UTF8}") from None
     return None
 
 

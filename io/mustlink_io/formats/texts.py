@@ -79,9 +79,14 @@ def read(
     return (_of_lines if place.suffix in LINES else _of_table)(place.path, column, where, ids)
 
 
+def is_of_texts(place: Place) -> bool:
+    """Whether a column or a key of this file may hold texts."""
+    return place.suffix in (*TABLES, *LINES)
+
+
 def check_kind(place: Place) -> None:
     """Raise InputError unless a file may hold texts, or is a folder."""
-    if place.path.is_dir() or (not place.part and place.suffix in (*TABLES, *LINES)):
+    if place.path.is_dir() or (not place.part and is_of_texts(place)):
         return
     if place.part and place.suffix in TABLES:
         raise InputError(f"{place}: --text names the column; give {place.path}")

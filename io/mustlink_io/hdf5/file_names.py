@@ -36,7 +36,11 @@ FORMS = {  # what an ending says of a file that is written
     ".tif": "tif",
 }
 USUAL = {form: ending for ending, form in reversed(FORMS.items())}
-_WITH_PARTS = re.compile(r"(.+?\.(?:h5|hdf5|he5|h5ad|npz|csv|tsv|parquet)):([^:]*)", re.IGNORECASE)
+_WITH_PARTS = re.compile(
+    r"(.+?\.(?:h5|hdf5|he5|h5ad|npz|csv|tsv|parquet|jsonl|ndjson)):([^:]*)", re.IGNORECASE
+)
+
+_NAMED = re.compile(r"([\w][\w -]*)=(.+)")
 
 
 @dataclass(frozen=True)
@@ -61,3 +65,11 @@ def parse(text: str) -> Place:
     if found is None or Path(text).exists():
         return Place(Path(text))
     return Place(Path(found.group(1)), found.group(2) or None)
+
+
+def named_view(text: str) -> tuple[str | None, str]:
+    """Split `NAME=FILE`; the name is None where there is none, or a file is called so."""
+    found = _NAMED.fullmatch(text)
+    if found is None or parse(text).path.exists():
+        return None, text
+    return found.group(1).strip(), found.group(2)

@@ -20,11 +20,12 @@ from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import parse_size
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Apart, columns_apart
-from mustlink_io.hdf5.file_names import FORMS
+from mustlink_io.hdf5.file_names import FORMS, named_view
 from mustlink_io.jobs.diagnostics import command_line, content_of, findings_of
 from mustlink_io.jobs.methods import Method, flag, keeps_sparse, steps_of
 from mustlink_io.jobs.side_information import class_shares
@@ -50,8 +51,8 @@ def _size(memory: int | str | None) -> str | None:
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was set, `steps` prepare the
     columns of points before. `sample_weight` is a file that says how often every row counts,
-    `views` are other graphs of the same nodes, `text` is a column of texts that are the points,
-    `ids` one that names the rows.
+    `views` are other graphs of the same nodes, or `NAME=FILE` other columns of the same rows,
+    `text` is a column of texts that are the points, `ids` one that names the rows.
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
@@ -127,7 +128,8 @@ class Job(ABC):
         """Role of every file that is read."""
         files = {"data": self.data, "labels": self.labels, "weights": self.sample_weight}
         files |= self._more_inputs()
-        files |= {f"view {number}": text for number, text in enumerate(self.views, 1)}
+        for number, (name, text) in enumerate(map(named_view, self.views), 1):
+            files[f"view {name or number}"] = text
         return {role: text for role, text in files.items() if text is not None}
 
     def _more_inputs(self) -> dict[str, str | None]:
@@ -179,8 +181,9 @@ class Job(ABC):
         """What the data is read as, whatever it looks like."""
         if self.text is not None:
             return formats.TextColumn(self.text)
-        is_graph = self.params.get("affinity") == "precomputed"
-        return self.methods[self.method].reads or self.read_as or ("graph" if is_graph else None)
+        given = {"precomputed": "graph", "precomputed_nearest_neighbors": "distances"}
+        by_affinity: Any = given.get(str(self.params.get("affinity")))
+        return self.methods[self.method].reads or self.read_as or by_affinity
 
     def beside(self, n: int) -> int:
         """Bytes of n rows that are held beside the data from the reading on."""
@@ -241,16 +244,19 @@ class Job(ABC):
             raise InputError(
                 f"--view: -m {self.method} takes one {method.reads} graph; leave it out"
             )
+        names = [name for name, _ in map(named_view, self.views) if name is not None]
+        if len(set(names)) < len(names):
+            raise InputError(f"--view {names[-1]}: two have one name; call one of them otherwise")
         if not self.views and "graph_weights" in self.params:
             raise InputError("--view-weights: there is one graph only; give others with --view")
         if self.read_as is not None and method.reads is not None:
             raise InputError(
                 f"--as {self.read_as}: -m {self.method} takes a {method.reads} graph; leave it out"
             )
-        if self.read_as is not None and self.params.get("affinity") == "precomputed":
+        if self.read_as is not None and self.params.get("affinity") in PRECOMPUTED:
             raise InputError(
-                f"--as {self.read_as}: --affinity precomputed says that the data is a graph; leave "
-                "one of them out"
+                f"--as {self.read_as}: --affinity {self.params['affinity']} says that the data is "
+                "a graph; leave one of them out"
             )
         self._check_text(method)
         if "labels" in method.needs and self.labels is None:
@@ -269,7 +275,7 @@ class Job(ABC):
                 f"-m {self.method}: takes no texts; leave out --text, or choose another"
             )
         affinity = self.params.get("affinity", "knn")
-        if affinity == "precomputed" or not self.takes_sparse:
+        if affinity in PRECOMPUTED or not self.takes_sparse:
             name = "metric" if affinity in ("auto", "knn") else "affinity"
             raise InputError(
                 f"{flag(name)} {self.params[name]}: --text makes sparse points, for --affinity knn "

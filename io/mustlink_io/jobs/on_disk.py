@@ -19,10 +19,12 @@ from mustlink.core.resources import Allowed
 from mustlink.eigen.work import DISK, RANKS
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph.structure import has_even_degrees
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import anndata, matrices, networks, tables
+from mustlink_io.formats.matrices import LISTS
 from mustlink_io.formats.points import Apart
 from mustlink_io.formats.tables import NodeNames
 from mustlink_io.hdf5 import store
@@ -84,6 +86,9 @@ def shape_of(
         with store.open_h5(place.path) as file:
             name, _ = formats.default_part(file, place, None)
             item: Any = store.find(file, name)
+            if matrices.is_lists(item):
+                n, k = store.dataset(file, f"{name.rstrip('/')}/{LISTS[0]}", values=False).shape
+                return Shape(int(n), 0, int(2 * n * k), size)
             if not matrices.is_sparse_group(item):
                 declared = store.dataset(file, name, values=False).shape
             else:
@@ -101,9 +106,8 @@ def shape_of(
     loaded = formats.load(text, want, steps=counted, apart=apart, sparse=True)
     n, d = (int(part) for part in loaded.value.shape)
     stored = int(getattr(loaded.value, "nnz", 0))
-    if loaded.kind == "graph":
-        return Shape(n, 0, stored, size)
-    return Shape(n, d, 0, size, entries=stored)
+    is_graph = loaded.kind == "graph"
+    return Shape(n, 0, stored, size) if is_graph else Shape(n, d, 0, size, entries=stored)
 
 
 def tells_shape(text: str) -> bool:
@@ -249,7 +253,7 @@ def left_out(job: Any, home: str, *, is_points: bool = False) -> Iterator[str]:
     if getattr(job, "n_clusters", 0) == "auto":
         yield "-k auto"
     for name, value in job.params.items():
-        if name in GRAPH_OPTIONS and value != "precomputed" and (not is_points or value == "rbf"):
+        if name in GRAPH_OPTIONS and value not in PRECOMPUTED and (not is_points or value == "rbf"):
             yield f"{flag(name)} {value}"
     try:
         job.estimator()._check_home(home)

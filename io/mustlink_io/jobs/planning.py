@@ -31,12 +31,14 @@ from mustlink.core.resources import (
     named_memory,
 )
 from mustlink.errors import InputError
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.neighbors.any_rows import BY_CELLS
 from mustlink.neighbors.representatives import check_representatives
 from mustlink.propagation.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED
 from mustlink.space.division import Division
 from mustlink_io import formats
+from mustlink_io.hdf5.file_names import named_view
 from mustlink_io.jobs.on_disk import (
     Probe,
     Shape,
@@ -48,9 +50,11 @@ from mustlink_io.jobs.on_disk import (
     shape_of,
     tells_shape,
 )
+from mustlink_io.jobs.side_information import wanted_of_view
 
 _GRAPH = ("kNN graph", "weights", "components")
 _AS_THEY_ARE = "how long rows are compared depends on them, by a factor of eight"
+_VIEWS = "neighbours in views that have a name are searched, too"
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 _SINGLE = 1e-4  # residual down to which vectors of ranks are in single precision
 _SMALL = 64  # times the bytes of a file that are less than what may be taken
@@ -99,10 +103,11 @@ def settled_here(job: Any) -> tuple[Allowed | None, Plan | None]:
         return None, None
     is_read = steps.one_hot or steps.drop_missing or steps.drop
     is_read = is_read or job.wanted in ("bipartite", "directed")
-    if is_read or not all(map(tells_shape, (job.data, *job.views))):
+    others = (named_view(text)[1] for text in job.views)
+    if is_read or not all(map(tells_shape, (job.data, *others))):
         return None, None
     shape = shape_of(job.data, steps, job.wanted, job.apart)
-    is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    is_points = shape.d > 0 and job.params.get("affinity") not in PRECOMPUTED
     fit = _input_of(job.settled(is_graph=not is_points), shape, Probe(), is_points)
     plain = job.params.get("representatives") is None
     if plain and _unlimited(fit, here.enforced) <= here.limit:  # without a look at the points
@@ -132,7 +137,7 @@ def plan_job(
         shape = shape_of(job.data, job.steps, job.wanted, job.apart)
     if shape.d == 0:
         job.check_graph(job.data)
-    is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    is_points = shape.d > 0 and job.params.get("affinity") not in PRECOMPUTED
     job = job.settled(is_graph=not is_points)
     job.check_count(shape.n)
     other = is_points and _searched(job, shape) > 0
@@ -187,7 +192,7 @@ def _representatives(job: Any, fit: PlanInput, found: Allowed) -> int | None:
 def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput:
     """What the engine needs to know of a job on data of some shape, a sample of which was seen."""
     n, of_labels = shape.n, job.verb == "propagate"
-    others = sum(shape_of(text, want="graph").nnz for text in job.views)
+    others = sum(_weights_of_view(text, job.neighbours) for text in job.views)
     beside, cost = job.beside(n), job.stated_cost()
     if is_points:
         nodes = n if seen.distinct is None or job.views else seen.distinct
@@ -222,7 +227,7 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         clusters=job.clusters_planned,
         symmetric=seen.symmetric,
         sooner=seen.sooner,
-        later=seen.later,
+        later=seen.later or (_VIEWS if any(named_view(one)[0] for one in job.views) else ""),
         labels=is_points and job.labels is not None,
         of_labels=of_labels,
         folds=FOLDS,
@@ -243,6 +248,16 @@ def _trials(job: Any, n: int, *, is_points: bool) -> str:
     if getattr(job, "constraints", None) is not None:
         return "pairs"
     return "" if job.labels is None else "labels"
+
+
+def _weights_of_view(text: str, k: int) -> int:
+    """Weights of another graph of the nodes, or of that which rows of a view become."""
+    name, file = named_view(text)
+    if name is None:
+        return int(shape_of(file, want="graph").nnz)
+    want, place = wanted_of_view(file), formats.parse(file)
+    shape = shape_of(file if want is None else str(place.path), want=want)
+    return int(2 * k * shape.n) if shape.d else shape.nnz
 
 
 def _is_sparse(job: Any, shape: Shape) -> bool:

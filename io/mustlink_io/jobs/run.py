@@ -21,6 +21,7 @@ from mustlink.core.resources import AUTO, Allowed
 from mustlink.core.state import chosen
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
+from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.persistence.model import state_of
 from mustlink_io import formats
 from mustlink_io.formats import anndata, tables
@@ -34,10 +35,10 @@ from mustlink_io.jobs import on_disk
 from mustlink_io.jobs.carried import Carried, content_of_all, note_lost, outcome_of_all
 from mustlink_io.jobs.diagnostics import stages_of, versions
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag, keeps_sparse
 from mustlink_io.jobs.planning import beyond, check_room, plan_job, settled_here
 from mustlink_io.jobs.points import reference_of
-from mustlink_io.jobs.side_information import labels_of, load_graph
+from mustlink_io.jobs.side_information import labels_of, views_of
 
 _TOO_LITTLE = f"{HELD_OUT}: none, as "  # the time is up, or the memory
 
@@ -87,8 +88,8 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for role, path in paths.items():
-        is_folder = job.text is not None or bool(tables.parquet_files(path))
-        store.check_readable(path, folder=role == "data" and is_folder)
+        of_data = role == "data" and (job.text is not None or bool(tables.parquet_files(path)))
+        store.check_readable(path, folder=of_data or role.startswith("view "))
     inputs = [path for path in paths.values() if not (job.in_place and path == paths["data"])]
     target = writing.check_output(job.output, inputs)
     if job.target is not None:
@@ -139,7 +140,7 @@ def _run(
         value = data.to_fit(digest(("graph of rows", source)))
         if job.views:
             with recorder.stage("reading the other graphs"):
-                more["graphs"] = _views(job, data, inputs, source)
+                more |= _views(job, data, inputs, source, recorder)
         job.fit(estimator, value, side, **more)
     except InputError:
         _put_away(job, work, recorder)
@@ -189,13 +190,16 @@ def _run(
     return result.finished(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
 
 
-def _views(job: Job, data: formats.InputData, inputs: Sequence[Input], source: str) -> list[Any]:
-    """The other graphs of the nodes, with names by which results made from them are kept."""
-    found = []
-    for text, one in zip(job.views, inputs[-len(job.views) :], strict=True):
-        graph = load_graph(text, data)
-        graph.derived.origin = digest(("view", text, one.sha256, source))
-        found.append(graph)
+def _views(
+    job: Job, data: formats.InputData, inputs: Sequence[Input], source: str, recorder: Recorder
+) -> dict[str, Any]:
+    """The other columns or graphs of the nodes; graphs with names by which results are kept."""
+    found = views_of(job.views, data, recorder, sparse=keeps_sparse(job.params))
+    (values,) = found.values()
+    values = list(values.values()) if isinstance(values, dict) else values
+    for value, text, one in zip(values, job.views, inputs[-len(job.views) :], strict=True):
+        if isinstance(value, Graph):
+            value.derived.origin = digest(("view", text, one.sha256, source))
     return found
 
 
@@ -279,7 +283,7 @@ def _estimator(job: Job, allowed: Allowed | None, data: formats.InputData, side:
         return job.estimator(side, **limits).allow(allowed)
     for name in sorted(GRAPH_OPTIONS & set(job.params)):
         value = job.params[name]
-        if (name, value) != ("affinity", "precomputed"):
+        if name != "affinity" or value not in PRECOMPUTED:
             raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {value}")
     return job.estimator(side, **limits, affinity="precomputed").allow(allowed)
 

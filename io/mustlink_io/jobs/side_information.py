@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints, Contradiction
@@ -15,8 +16,10 @@ from mustlink.core.labels import check_two_classes, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats.tables import NodeNames
+from mustlink_io.formats.tables import NodeNames, parquet_files
+from mustlink_io.formats.texts import is_of_texts
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import named_view
 from mustlink_io.jobs.methods import EQUAL, SMOOTHED
 
 _NAMED = 5  # contradictions that are put in words
@@ -196,9 +199,13 @@ def _of_one_side(
 
 def load_graph(text: str, data: formats.InputData) -> Any:
     """The engine's graph of the rows that are kept, in the data's order; raises InputError."""
+    return _graph_in(formats.load(text, "graph"), data)
+
+
+def _graph_in(loaded: formats.InputData, data: formats.InputData) -> Any:
+    """`load_graph` of what was read."""
     from mustlink.graph import Graph
 
-    loaded = formats.load(text, "graph")
     if loaded.n_rows != data.n_rows:
         what = "points" if data.kind == "points" else "nodes"
         raise InputError(
@@ -216,6 +223,61 @@ def load_graph(text: str, data: formats.InputData) -> Any:
     chosen = order if data.kept is None else data.kept if order is None else order[data.kept]
     whole = loaded.value if chosen is None else loaded.value[chosen][:, chosen]
     return Graph.from_affinity(whole)
+
+
+def views_of(
+    views: tuple[str, ...], data: formats.InputData, recorder: Recorder, *, sparse: bool
+) -> dict[str, Any]:
+    """`graphs` of a fit, or its `views` where some have a name (`NAME=FILE`); raises InputError.
+
+    Files of a view with a name may hold rows: as many as the data, in its order or with its names.
+    """
+    named = [named_view(text) for text in views]
+    if all(name is None for name, _ in named):
+        return {"graphs": [load_graph(text, data) for text in views]}
+    found: dict[str, Any] = {}
+    for number, (name, text) in enumerate(named, 1):
+        called = name or f"view {number}"
+        if called in found:
+            raise InputError(f"--view {called}: two have this name; call one of them otherwise")
+        found[called] = load_graph(text, data) if name is None else None
+        if name is not None:
+            found[called] = _rows_or_graph(name, text, data, recorder, sparse)
+    return {"views": found}
+
+
+def wanted_of_view(text: str) -> formats.Want | None:
+    """What a view with a name is read as: a column of a table, a key, or a folder holds texts."""
+    place = formats.parse(text)
+    if place.path.is_dir() and not parquet_files(place.path):
+        return formats.TextColumn("text")
+    return formats.TextColumn(place.part) if place.part and is_of_texts(place) else None
+
+
+def _rows_or_graph(
+    name: str, text: str, data: formats.InputData, recorder: Recorder, sparse: bool
+) -> Any:
+    """The rows of a view that are kept, in the data's order, or its graph; raises InputError."""
+    want, place = wanted_of_view(text), formats.parse(text)
+    file = text if want is None else str(place.path)
+    loaded = formats.load(file, want, sparse=sparse)
+    if loaded.kind == "graph":
+        return _graph_in(loaded, data)
+    for note in (*loaded.notes, *loaded.doubts):
+        recorder.note(f"view {name}: {note}")
+    if loaded.n_rows != data.n_rows:
+        raise InputError(
+            f"{loaded.place}: {loaded.n_rows} rows, but the data has {data.n_rows}; give columns "
+            "of the same rows"
+        )
+    rows = loaded.value
+    if loaded.kept is not None:  # texts without a word are rows without an entry
+        shape = loaded.n_rows, rows.shape[0]
+        at = np.ones(rows.shape[0], rows.dtype), (loaded.kept, np.arange(rows.shape[0]))
+        rows = sp.csr_matrix(sp.csr_matrix(at, shape=shape) @ rows)
+    order = _order(loaded, data)
+    rows = rows if order is None else rows[order]
+    return rows if data.kept is None else rows[data.kept]
 
 
 def _order(loaded: formats.InputData, data: formats.InputData) -> NDArray[np.int64] | None:

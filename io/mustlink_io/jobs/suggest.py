@@ -24,7 +24,7 @@ from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
-from mustlink_io.jobs.side_information import labels_of, load_constraints, load_graph
+from mustlink_io.jobs.side_information import labels_of, load_constraints, views_of
 
 _COMPONENTS = 50  # of texts
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
@@ -117,16 +117,20 @@ def _with_views(
     loaded: formats.InputData, views: tuple[str, ...], known: Constraints | None, recorder: Recorder
 ) -> Any:
     """The affinity that a graph and the others of its nodes make together; of points these."""
+    from mustlink import NCut
+    from mustlink.estimators.views import graphs_of_views
     from mustlink.graph import Graph
     from mustlink.graph.several import one_of, several
 
-    others = [load_graph(text, loaded) for text in views]
+    others = views_of(views, loaded, recorder, sparse=True)
     if loaded.kind == "points":
         recorder.note("--view: this look is at the points alone; the command has the other graphs")
         return loaded.value
     first = Graph.from_affinity(loaded.value)
     values = Constraints.none(first.n_nodes) if known is None else known
-    joined = several(first, others, lambda graph: values)
+    estimator = NCut(affinity="precomputed", random_state=0)
+    graphs = graphs_of_views(estimator, first, others.get("graphs"), others.get("views"), recorder)
+    joined = several(first, graphs, lambda graph: values)
     return one_of(first, joined, "auto", 0, recorder).affinity
 
 

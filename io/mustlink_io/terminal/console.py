@@ -223,7 +223,9 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     for name, value in choices.items():
         if name == "graph":  # `mustlink graph` shows it, but for the weights of several
             if "graph_weights" in value:
-                weights = ", ".join(value_text(weight) for weight in value["graph_weights"])
+                names = value.get("views") or [""] * len(value["graph_weights"])
+                pairs = zip(names, map(value_text, value["graph_weights"]), strict=True)
+                weights = ", ".join(f"{name} {weight}".strip() for name, weight in pairs)
                 rows.append(("  graphs", f"weights {weights}: {value['why']}"))
             continue
         rows.append((f"  {name}", value_text(value)))
