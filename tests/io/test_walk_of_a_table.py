@@ -45,8 +45,7 @@ def test_what_is_read(folder):
     """Ids are names, no coordinates; a spreadsheet's mark and ends of lines change nothing."""
     read = formats.load("kunden.csv")
     assert list(read.names.texts[:2]) == ["K10000", "K10001"]
-    assert read.fitted.left_out == ("Kundennr",)
-    kinds = {column.name: column.kind for column in read.fitted.columns[1:]}
+    kinds = {column.name: column.kind for column in read.fitted.columns}
     assert kinds == {
         **{"Ort": "words", "Beruf": "words", "Umsatz": "number", "Größe": "number"},
         **{"Aktiv": "yes/no", "Seit": "date"},
@@ -87,7 +86,7 @@ def test_the_walk(folder, shell):
     assert code == 0, err
     for words in (
         "its column 'Kundennr' is taken as names of points",
-        "7 columns (2 of numbers, 1 of yes/no, 1 of dates, 2 of words, 1 left out)",
+        "6 columns (2 of numbers, 1 of yes/no, 1 of dates, 2 of words)",
         "empty cells in Beruf, Umsatz",
     ):
         assert words in err

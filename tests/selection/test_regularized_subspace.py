@@ -188,6 +188,7 @@ def test_what_time_leaves_out_is_told():
         known=known,
         k=3,
         solving=SimpleNamespace(seed=0),
+        most_folds=None,
         recorder=recorder,
         basis=lambda p, tau: smoothest(work.regularized(tau), p),
         formulation_of=lambda part: est._formulation(work.graph, laplacian, part, 3),

@@ -60,7 +60,7 @@ _FEW = 20_000  # nodes up to which vectors beyond the K-th are as sharp as the o
 _FILTERS = 12
 _ROOM = 4  # times the vectors computed: smaller graphs are for the K vectors alone
 _ZERO = 1e-12  # an eigenvalue that is rounding
-_NOISE = 100.0  # times the residuals, of the usual length of a row: less has no digits of it
+_NOISE = 2.0  # times the residuals, which errors of a row may reach
 _POINTS = 8  # times the bytes of the points that must be free for k-means on them
 
 
@@ -510,7 +510,8 @@ def _noise(found: EigenResult, n: int) -> float:
     it would have a direction by chance, another one in every home.
     """
     residual = float(np.max(found.convergence.residuals, initial=0.0))
-    return min(max(_NOISE * residual, 1e-5), 1e-2) / float(np.sqrt(n))
+    usual = 1.0 / float(np.sqrt(n))
+    return min(max(_NOISE * residual, 1e-5 * usual), 1e-2 * usual)
 
 
 def first_pairs(space: Space, found: EigenResult, count: int) -> EigenResult:

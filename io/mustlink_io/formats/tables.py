@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -23,6 +24,7 @@ from mustlink_io.hdf5.sandbox import examine
 from mustlink_io.system import needed
 
 NODE = ("node", "name", "index", "", "__index_level_0__")  # headers of a column that names nodes
+_LONGEST_ID = 40  # letters of a text that names a row
 LABEL = ("label", "labels", "class", "cluster")
 
 
@@ -236,12 +238,14 @@ def with_ids(table: Table, wanted: str | None, where: str, others: Collection[st
 
 
 def _is_of_ids(table: Table, others: Collection[str]) -> bool:
-    """Whether the first column is words that are all different, and neither dates nor yes/no."""
+    """Whether the first column is short words, all different, and neither dates nor yes/no."""
     if len(table.columns) < 2 or table.n_rows < 2 or not table.header or not table.is_text(0):
         return False
     title = table.header[0].strip().lower()
     cells = table.text(0)
     if title in (*NODE, *others) or len(set(cells)) < len(cells) or not MISSING.isdisjoint(cells):
+        return False
+    if max(map(len, cells)) > _LONGEST_ID:
         return False
     return read_cells(cells, title, "", slips=True).is_words
 
@@ -559,7 +563,7 @@ class ParquetRows:
 
 def parquet_files(folder: Path) -> list[Path]:
     """The Parquet files of a folder, in order of their names; none where it is no folder."""
-    return sorted(folder.glob("[!.]*.parquet")) if folder.is_dir() else []
+    return sorted(folder.glob("[!.]*.parquet")) if os.path.isdir(folder) else []
 
 
 def write_parquet(path: str, columns: Mapping[str, Any]) -> None:
