@@ -423,7 +423,7 @@ def test_names_that_are_numbers_are_names(tmp_path, rng):
 def test_from_h5ad_to_h5ad(tmp_path, pbmc, capsys):
     """A copy of the input, with the classes under their names; and in place."""
     out, line = tmp_path / "out.h5ad", f"{pbmc}:/obs/few"
-    assert run("propagate", pbmc, "--labels", line, "-o", out, "--neighbors", 8, "--quiet") == 0
+    assert run("propagate", pbmc, "--labels", line, "-o", out, "--neighbors", 8) == 0
     assert "B cell: 20" in capsys.readouterr().out
     back = anndata.read_h5ad(out)
     assert (back.obs["mustlink"].astype(str) == back.obs["cell_type"].astype(str)).all()

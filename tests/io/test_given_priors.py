@@ -159,7 +159,7 @@ def test_rows_that_are_left_out_are_no_nodes(mustlink, data, tmp_path):
 @pytest.mark.thorough
 def test_the_summary_and_the_plan_tell_of_it(mustlink, data, tmp_path):
     line = "points.h5 --labels few.txt --prior p.npy"
-    code, said, err = mustlink(f"propagate {line} --quiet -o {tmp_path}/o.h5")
+    code, said, err = mustlink(f"propagate {line} -o {tmp_path}/o.h5")
     assert code == 0, err
     assert "of 84 nodes, mean belief 1;" in said
     peak = []

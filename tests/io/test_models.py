@@ -160,7 +160,7 @@ def test_networks_weights_names_and_pairs(tmp_path):
     assert back.cluster_names_ == est.cluster_names_
     back.save(tmp_path / "m.h5")  # in its place
     assert same(ml.load(tmp_path / "m.h5").labels_, est.labels_)
-    with pytest.raises(InputError, match="have no coordinates"):
+    with pytest.raises(InputError, match="they have no place"):
         back.predict(np.zeros((1, 2)))
 
 

@@ -73,7 +73,7 @@ def test_weights_may_be_given(mustlink, graphs, tmp_path):
 
 @pytest.mark.thorough
 def test_the_summary_tells_what_graphs_weigh(mustlink, graphs, tmp_path):
-    run = f"one.h5 --view noise.h5 --labels few.txt --quiet -o {tmp_path}/o.h5"
+    run = f"one.h5 --view noise.h5 --labels few.txt -o {tmp_path}/o.h5"
     for command in ("cluster -k 3", "propagate"):
         code, said, err = mustlink(f"{command} {run}")
         assert code == 0, err

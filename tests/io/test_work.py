@@ -285,7 +285,7 @@ def test_other_constraints_do_not_touch_the_graph(folder, capsys):
     with h5py.File("data.h5") as file:
         y = file["labels"][()]
     rows = [f"{i},{i + 1},{1 if y[i] == y[i + 1] else -1}" for i in range(0, 100, 2)]
-    given_ = ("cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
+    given_ = ("cluster", "data.h5", "-k", "3", "-m", "csp", "-o", "out.h5", "--resume")
     for count in (30, 50):
         Path("pairs.csv").write_text("\n".join(["i,j,belief", *rows[:count]]) + "\n")
         result = call(capsys, *given_, "--constraints", "pairs.csv")
