@@ -13,7 +13,6 @@ Source: Hennig 2007, Cluster-wise assessment of cluster stability, with edges fo
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
@@ -57,6 +56,8 @@ def stability(
     parameters and K to the rest, with all that is known. `est` does not change. Cost: `n_draws`
     fits, and a copy of the graph. Raises InputError.
     """
+    from sklearn.metrics import adjusted_rand_score
+
     check_is_fitted(est)
     n_draws, share = as_integer(n_draws, "n_draws", 1), check_share(share, "share")
     est = vars(est).get("estimator_", est)  # of Auto the method that answers
@@ -72,7 +73,7 @@ def stability(
     for draw in range(n_draws):
         rest = without_edges(graph, share, int(rng.integers(2**31)))
         found = _fitted(est, rest, known, Unheard() if observer is None else observer)
-        ari[draw] = _agreement(labels, found)
+        ari[draw] = adjusted_rand_score(labels, found)
         overlaps.append(_overlaps(labels, found))
     return Stability(ari, np.mean(overlaps, axis=0))
 
@@ -88,7 +89,7 @@ def without_edges(graph: Graph, share: float, seed: int) -> Graph:
 
 
 def _fitted(est: Any, graph: Graph, known: Any, observer: Any) -> Ints:
-    twin = copy(est)._twin().set_params(random_state=est._used_seed, time_limit=None)
+    twin = est._twin().set_params(random_state=est._used_seed, time_limit=None)
     takes = signature(twin.fit).parameters
     if known.is_empty or not est._informed:
         twin.fit(graph, observer=observer)
@@ -98,12 +99,6 @@ def _fitted(est: Any, graph: Graph, known: Any, observer: Any) -> Ints:
         twin.fit(graph, known.labels, observer=observer)
     labels: Ints = twin.labels_
     return labels
-
-
-def _agreement(labels: Ints, found: Ints) -> float:
-    from sklearn.metrics import adjusted_rand_score
-
-    return float(adjusted_rand_score(labels, found))
 
 
 def _overlaps(labels: Ints, found: Ints) -> Floats:
