@@ -14,12 +14,14 @@ HOMES = ("graph", "operators")
 # Files above these rooms that see such a matrix, and why a product would not do.
 SEE = {
     "advice/observations.py": "looks at degrees and at a sample of a graph as given",
+    "advice/stability.py": "leaves out edges of the graph as given, after the fit",
     "advice/suggest.py": "none: a number of edges",
     "eigen/memory_work.py": "maps the rows of the graph, and scales them where it is grounded",
     "eigen/rank_work.py": "maps the rows of the graph, sums weights between clusters",
     "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimators/graph_estimator.py": "checks the graph as given, before there are operators",
+    "estimators/views.py": "joins graphs of several kinds of columns, before there are operators",
     "linear/penalty_solves.py": "factors rows of constrained nodes, makes the graph of links",
     "linear/laplacian_solve.py": "factors the matrix of a few nodes, or eliminates them",
     "linear/multigrid/rank_grids.py": "makes coarse grids of rows on ranks",
@@ -33,6 +35,7 @@ SEE = {
     "neighbors/disk_knn.py": "none: an estimator's parameter, by name",
     "neighbors/new_points.py": "walks along edges, joins new points to the graph",
     "neighbors/representatives.py": "joins representatives of rows, before there are operators",
+    "neighbors/streamed_points.py": "adds blocks of rows to the graph of representatives",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "propagation/cluster_kernel.py": "makes the graph of the nodes that count",

@@ -29,7 +29,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
-from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters
+from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters, of_labels
 from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer, input_of
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -40,6 +40,7 @@ from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.any_rows import as_rows, resolved_metric
 from mustlink.neighbors.disk_knn import graph_where_short
 from mustlink.neighbors.streamed_points import with_block
+from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.held_out import enough_labels, folds_of_labels
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import below_classes, count_clusters
@@ -218,17 +219,23 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         k, seed = self._k_or(classes), self._used_seed
 
         def verdict(p: int, quiet: Recorder) -> Any:
-            fitted = [one.fit(X, observer=quiet) for one in candidates(self, "NCut", p, seed, k)]
+            made = candidates(self, self._tried_on_graphs(), p, seed, k)
+            fitted = [one.fit(X, observer=quiet) for one in made]
             if not self._informed:
                 return fitted, of_clusters(fitted, Constraints.none(n_rows(X)), seed)
             told = known(fitted[0].graph_)
-            folds = []
-            if told.labels is not None and enough_labels(told.labels):
-                folds = folds_of_labels(told.labels, seed)
-            return fitted, of_clusters(fitted, told, seed, folds, quiet)
+            if told.labels is None or not enough_labels(told.labels):
+                return fitted, of_clusters(fitted, told, seed)
+            rivals = [GFHF(affinity="precomputed", random_state=seed) for _ in fitted]
+            graphs, folds = [one.graph_ for one in fitted], folds_of_labels(told.labels, seed)
+            return fitted, of_labels(rivals, graphs, told.labels, folds, quiet)
 
         given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
         return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)
+
+    def _tried_on_graphs(self) -> type[GraphClusterer]:
+        """The clusterer that knows nothing, by which graphs are compared."""
+        return type(self)
 
     def _home_again(self, recorder: Recorder) -> Any:
         """Where the last fit ran, for a refit; raises InputError."""

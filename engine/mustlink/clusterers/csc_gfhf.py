@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from mustlink.clusterers.clusterer import GraphClusterer, Ints
+from mustlink.clusterers.ncut import NCut
 from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, clamped_propagation
@@ -104,6 +105,9 @@ class CSCGFHF(GraphClusterer):
     def cost(self, n_classes: int | None = None) -> Cost:
         """Labels spread as by `GFHF`; the solves with the kernel's columns take less."""
         return clamped_propagation(self._k_or(n_classes))
+
+    def _tried_on_graphs(self) -> type[GraphClusterer]:
+        return NCut
 
     @fits
     def fit(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mustlink.clusterers.clusterer import GraphClusterer
-from mustlink.clusterers.ncut import NormalizedCut, network_of
+from mustlink.clusterers.ncut import NCut, NormalizedCut, network_of
 from mustlink.clusterers.result_warnings import (
     doubt_feasible,
     note_contradictions,
@@ -190,6 +190,9 @@ class InformedClusterer(GraphClusterer):
     def _choices(self) -> dict[str, Any]:
         """What of this fit is not chosen again, as `_run` takes it."""
         return {}
+
+    def _tried_on_graphs(self) -> type[GraphClusterer]:
+        return NCut
 
     def _of_nodes(self, given: Constraints, work: Any) -> Constraints:
         """What is known of rows, of the nodes that they are; warns of contradictions.

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import FitInput, home_for
 from mustlink.context.represented_cost import A_CLUSTER, USUAL
-from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.process_memory import size_text
 from mustlink.graph import Graph
@@ -54,13 +53,13 @@ class Verdict:
 
 
 def candidates(
-    estimator: Any, name: str, p: int, seed: int, clusters: int | None = None
+    estimator: Any, kind: Any, p: int, seed: int, clusters: int | None = None
 ) -> list[Any]:
-    """Estimators of all points, and of two draws of p, that make the graphs of one; unfitted.
+    """Estimators of a class, of all points and of two draws of p, that make the graphs of one.
 
-    With all of its parameters, or with those of the graph where `clusters` are to be found.
+    Unfitted. With all of its parameters, or with those of the graph where `clusters` are to be
+    found.
     """
-    kind = estimator_of(name)
     own = kind._get_param_names() if clusters is None else _OF_GRAPHS
     how = {key: value for key, value in estimator.get_params().items() if key in own}
     if clusters is not None:
@@ -94,17 +93,8 @@ def representatives_of(clusters: int) -> int:
     return max(USUAL, A_CLUSTER * clusters)
 
 
-def of_clusters(
-    fitted: Sequence[Any],
-    known: Constraints,
-    seed: int,
-    folds: Sequence[Ints] = (),
-    recorder: Recorder | None = None,
-) -> Verdict:
-    """By labels held out, where there are `folds` of them, by pairs, or by two draws that agree."""
-    if folds:
-        made = [estimator_of("GFHF")(affinity="precomputed", random_state=seed) for _ in fitted]
-        return of_labels(made, [one.graph_ for one in fitted], known.labels, folds, recorder)
+def of_clusters(fitted: Sequence[Any], known: Constraints, seed: int) -> Verdict:
+    """By pairs, or by two draws that agree."""
     found = _agreement(fitted, known)
     if found is not None:
         scores, what = found

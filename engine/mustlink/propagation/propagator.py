@@ -210,7 +210,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             return None
 
         def verdict(p: int, quiet: Recorder) -> Any:
-            made = candidates(self, type(self).__name__, p, seed)
+            made = candidates(self, type(self), p, seed)
             folds = folds_of_labels(labels, seed)
             return made, of_labels(made, [X] * len(made), labels, folds, quiet)
 
