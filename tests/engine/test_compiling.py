@@ -1,14 +1,16 @@
 """How far compiling is: told to observers while a stage waits for it, never to reports."""
 
+import io
 import json
 
 import numba as nb
 import pytest
 
 from mustlink.context import compilation
-from mustlink.context.compilation import Kernel, Progress, Remaining, decoded, encoded
+from mustlink.context.compilation import Beside, Kernel, Progress, Remaining, decoded, encoded
 from mustlink.core import observe
 from mustlink.core.observe import Recorder, Silent
+from mustlink.core.resources import Room
 
 KERNELS = [Kernel(f"room.k{at}", ["int64"], 1.0 + at) for at in range(5)]
 
@@ -100,3 +102,80 @@ def test_compiling_counts_what_no_cache_had(monkeypatch):
     assert compilation.compile_kernels(kernels[:1], Bench()) == 0
     assert [figures[:2] for figures in observer.told] == [(0, 2), (1, 2)]
     assert len(body.signatures) == 2
+
+
+@pytest.fixture
+def room(monkeypatch):
+    """A machine of two cores without limits."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(compilation, "workers", lambda: 2)
+    monkeypatch.setattr(compilation, "cache_folder", lambda: "folder")
+    monkeypatch.setattr(compilation, "rooms", lambda: iter(()))
+    monkeypatch.setattr(compilation.subprocess, "Popen", lambda *_, **__: pytest.fail("begun"))
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("workers", lambda: 1),
+        ("cache_folder", lambda: None),
+        ("rooms", lambda: iter([Room(1 << 30, 1 << 30, "as the cgroup says")])),
+        ("_WORTH", 100.0),
+    ],
+)
+def test_no_process_compiles_where_it_has_no_room(room, monkeypatch, name, value):
+    monkeypatch.setattr(compilation, name, value)
+    beside = Beside()
+    beside.compile(KERNELS)
+    assert not beside.at_work
+
+
+def test_a_job_of_one_thread_compiles_by_itself(room, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    Beside().compile(KERNELS)
+
+
+def test_a_fit_with_a_limit_compiles_by_itself(kernels, room):
+    recorder = Recorder(Bench())
+    recorder.keep_within(1 << 30)
+    Progress("Five").start("room.k0", recorder)
+
+
+def test_another_process_compiles_from_the_last_kernel_on(kernels, monkeypatch):
+    begun = []
+    monkeypatch.setattr(compilation._BESIDE, "compile", begun.append)
+    progress = Progress("Five")
+    for name in ("room.k2", "room.other", "room.k4"):
+        progress.start(name, Recorder(Bench()))
+        progress.end()
+    assert [[one.name for one in rest] for rest in begun] == [
+        ["room.k1", "room.k4", "room.k3"],
+        ["room.k3"],
+    ]
+
+
+@pytest.mark.thorough
+def test_the_process_beside_compiles_and_ends(room, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(compilation, "workers", lambda: 2)
+    monkeypatch.setattr(compilation, "_WORTH", 0.0)
+    beside = Beside()
+    kernels = compilation.kernels_of("RegionCut")[:2]
+    beside.compile(kernels)
+    assert beside.at_work
+    process = beside._process
+    beside.compile(kernels)  # one is enough
+    assert beside._process is process
+    assert process.wait(120) == 0
+    assert not beside.at_work
+    beside.end()
+    beside.compile(kernels)
+    beside.end()
+    assert not beside.at_work
+
+
+def test_nothing_is_compiled_for_a_process_that_has_ended(monkeypatch):
+    monkeypatch.setattr(compilation, "dispatchers", dict)  # a kernel would not be found
+    monkeypatch.setattr(compilation.sys, "stdin", io.StringIO('[["room.k0", ["int64"]]]'))
+    compilation.compile_for(-1)

@@ -163,7 +163,7 @@ for line in kernels.compiled_by(kernels.first_of_each()):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
     everything = child(WARM.replace(", {!r}", ""), **cache)
     out, err = everything.communicate(timeout=1800)
-    assert json.loads(out)["compiled"] > 0, err
+    assert json.loads(out)["kernels"] > 0, err
     out, err = child(code, **cache).communicate(timeout=1800)
     left = [line for line in out.splitlines() if not line.endswith(" []")]
     assert len(out.splitlines()) == len(kernels.first_of_each()), err

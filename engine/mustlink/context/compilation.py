@@ -7,8 +7,12 @@ fits; a test runs a fit of each method after all of it is compiled, and finds no
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 import pkgutil
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +26,8 @@ from numba.core import event
 
 import mustlink.kernels
 from mustlink.core import observe
+from mustlink.core.resources import rooms
+from mustlink.kernels.threads import cache_folder, workers
 
 types: Any = nb.core.types  # numba has no types of its own for these
 TABLE = Path(__file__).with_name("signatures.json")
@@ -158,6 +164,10 @@ class Progress:
         at = next((at for at in places if self._kernels[at].name == name), None)
         self._at = self._next if at is None else at
         left = None if at is None else self._left.seconds(at)
+        if at is not None and recorder.budget.limit is None:
+            _BESIDE.compile(self._kernels[at + 1 :])
+        if left is not None and _BESIDE.at_work:
+            left /= 2
         self._told |= time.perf_counter() - self._began + (left or 0.0) >= observe.LONG
         if self._told:
             recorder.compiling(self._at, len(self._kernels) if at is not None else None, left)
@@ -167,6 +177,83 @@ class Progress:
         """It is compiled."""
         if self._at < len(self._kernels):
             self._left.took(self._at, time.perf_counter() - self._started)
+
+
+# --- Compiling beside the work, in another process, as numba compiles one kernel at a time
+
+
+class Beside:
+    """A process that compiles from the last of the kernels on, while this one works to the first.
+
+    What it has compiled is read from the cache. Begun at the first kernel that is in no cache,
+    where enough are left, there is a core for it, kernels are kept on disk, and no limit is
+    enforced on memory that it would take from the fit. It ends with this process.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def at_work(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def compile(self, kernels: list[Kernel]) -> None:
+        """Begin with these, in the order of first use, unless it runs or is not worth it."""
+        if self.at_work or sum(one.seconds for one in kernels) < _WORTH or not _has_room():
+            return
+        names = json.dumps([[one.name, one.types] for one in reversed(kernels)])
+        root = str(Path(mustlink.kernels.__file__).parents[2])
+        words = [sys.executable, "-c", _PROGRAM, root, str(os.getpid())]
+        env = {**os.environ, "OMP_NUM_THREADS": "1"}
+        quiet = subprocess.DEVNULL
+        try:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env=env
+            )
+            assert self._process.stdin is not None
+            with self._process.stdin as pipe:
+                pipe.write(names.encode())
+        except OSError:  # no room for another process: kernels are compiled as they are needed
+            return
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Stop it, wherever it is: files of the cache are put there whole."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        atexit.unregister(self.end)
+
+
+_BESIDE = Beside()
+_WORTH = 4.0  # seconds of compiling, from which on another process gains more than its start takes
+_ENFORCED_ROOM = 4 << 30  # bytes that an enforced limit leaves at least
+_PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from mustlink.context.compilation import compile_for
+compile_for(int(sys.argv[2]))
+"""
+
+
+def compile_for(parent: int) -> None:
+    """Compile the kernels that standard input names, while `parent` runs: the other process."""
+    bodies = dispatchers()
+    for name, signature in json.load(sys.stdin):
+        if os.getppid() != parent:
+            return
+        bodies[name].compile(tuple(decoded(one) for one in signature))
+
+
+def _has_room() -> bool:
+    """Whether there are a core, a cache and memory for another process."""
+    # a job that allows one thread, as processes of tests and of ranks do, has one core for each
+    is_alone = workers() < 2 or os.environ.get("OMP_NUM_THREADS") == "1"
+    if is_alone or not sys.executable or cache_folder() is None:
+        return False
+    return all(one.left >= _ENFORCED_ROOM for one in rooms() if one.enforced)
 
 
 class _Listener(event.Listener):
