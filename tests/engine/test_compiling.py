@@ -115,7 +115,7 @@ def room(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name, value",
+    ("name", "value"),
     [
         ("workers", lambda: 1),
         ("cache_folder", lambda: None),
