@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import mustlink as ml
+from mustlink_io.formats import sha256
+from mustlink_io.hdf5.result import Input
 from mustlink_io.jobs.row_source import RowSource
 from mustlink_io.report.profiles import Material, described
 
@@ -157,3 +159,12 @@ def test_of_one_cluster_and_of_constant_columns_nothing_is_said():
     found = described(Material(np.zeros(4, dtype=np.int64), source, [0]))
     assert found["groups"][0]["columns"] == []
     assert found["doubtful"] == found["suspects"] == []
+
+
+@pytest.mark.parametrize("options", ["--text body --id=code", "--text=body --id code"])
+def test_rows_are_read_as_the_command_had_them(tmp_path, options):
+    path = tmp_path / "mails.csv"
+    path.write_text("code,body,length\n7,anchor and sail,3\n4,flour and bread,5\n")
+    data = Input(role="data", name=str(path), sha256=sha256(path))
+    source = RowSource.of([data], f"mustlink cluster mails.csv {options}", 2, tmp_path)
+    assert (source.why, source.text, source.titles) == ("", "body", ["body", "length"])

@@ -104,5 +104,9 @@ def _of_matrix(text: str, n: int) -> dict[str, NDArray[Any]]:
 
 
 def _option(words: Sequence[str], name: str) -> str | None:
-    """What stands behind an option in a command."""
-    return next((words[at + 1] for at, one in enumerate(words[:-1]) if one == name), None)
+    """The value of an option in a command: the next word, or what stands behind "="."""
+    for at, word in enumerate(words):
+        option, assigned, value = word.partition("=")
+        if option == name:
+            return value if assigned else next(iter(words[at + 1 :]), None)
+    return None
