@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from test_partition import check_lists
 
+import mustlink as ml
 from mustlink.context.neighbor_cost import cell_layout, knn_plan, task_layout
 from mustlink.core.deadline import Deadline
 from mustlink.errors import InputError, MustlinkError
-from mustlink.neighbors import knn_graph
+from mustlink.graph import shares
+from mustlink.neighbors import knn_graph, representatives
 from mustlink.neighbors.cell_search import cell_lists
 from mustlink.neighbors.exact import exact_neighbours
 from mustlink.neighbors.points_by_rows import prepare
+from mustlink.neighbors.representatives import representative_graph
+from mustlink.neighbors.tasks import WorkerRows, leave_workers, on_workers
 
 
 class Twice(Executor):
@@ -192,3 +196,82 @@ def test_a_failing_worker_is_one_line(error, words, tmp_path):
         found(points(), Fails(error), folder=tmp_path)
     assert "\n" not in str(told.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("nearest", [1, 5])
+def test_passes_of_representatives_by_an_executor(one, tmp_path, metric, nearest, monkeypatch):
+    monkeypatch.setattr(representatives, "BLOCK", 700)
+    monkeypatch.setattr(shares, "BLOCK", 700)
+    X = points().astype(np.float64)
+    X[5:25] += 40  # far from all others
+    with h5py.File(tmp_path / "points.h5", "w") as file:
+        file["points"] = X
+        how = {"metric": metric, "nearest": nearest, "held": 0}
+        here = representative_graph(file["points"], 60, **how)
+        rows = on_workers(file["points"], one)
+        assert isinstance(rows, WorkerRows)
+        there = representative_graph(rows, 60, **how)
+        assert (here.affinity != there.affinity).nnz == 0
+        assert_array_equal(here.weights, there.weights)
+        assert_array_equal(here.rows, there.rows)
+        assert_array_equal(here.shares.first, there.shares.first)
+        labels = np.arange(here.n_nodes) % 7
+        assert_array_equal(here.shares.vote(labels), there.shares.vote(labels))
+        leave_workers(there)
+        one.shutdown()
+        assert_array_equal(here.shares.vote(labels), there.shares.vote(labels))
+
+
+def test_a_fit_with_representatives_by_an_executor(one, tmp_path, monkeypatch):
+    monkeypatch.setattr(representatives.representative_graph, "__kwdefaults__", {
+        **representatives.representative_graph.__kwdefaults__, "held": 0
+    })  # fmt: skip
+    with h5py.File(tmp_path / "points.h5", "w") as file:
+        file["points"] = points(2000)
+        how = {"n_clusters": 3, "representatives": 100, "random_state": 0}
+        here = ml.NCut(**how).fit(file["points"])
+        there = ml.NCut(**how).search_on(one).fit(file["points"])
+        one.shutdown()
+        assert here.graph_.shares.near is None
+        assert_array_equal(here.labels_, there.labels_)
+        assert_array_equal(here.predict(points(50)), there.predict(points(50)))
+
+
+def test_a_pass_submits_few_parts_at_a_time(tmp_path):
+    class Counts(Executor):
+        submitted = taken = most = 0
+
+        def submit(self, task, /, *given):
+            self.submitted += 1
+            self.most = max(self.most, self.submitted - self.taken)
+            done = Future()
+            done.set_result(task(*given))
+            return done
+
+    with h5py.File(tmp_path / "points.h5", "w") as file:
+        file["points"] = points(400)
+        counts = Counts()
+        for _ in on_workers(file["points"], counts).each(
+            lambda rows, part: rows[part].shape, (slice(a, a + 2) for a in range(0, 400, 2))
+        ):
+            counts.taken += 1
+    assert (counts.submitted, counts.most) == (200, 32)
+
+
+@pytest.mark.parametrize("X", [np.ones((20, 3)), [[1.0]]])
+def test_points_in_memory_are_gone_through_here(X, one):
+    assert on_workers(X, one) is X
+
+
+def test_a_pass_that_fails_says_so_in_one_line(tmp_path):
+    with h5py.File(tmp_path / "points.h5", "w") as file:
+        file["points"] = points(400)
+        rows = on_workers(file["points"], Fails(FileNotFoundError(2, "no", "points.h5")))
+        with pytest.raises(MustlinkError, match=r"a worker does not find points\.h5"):
+            representative_graph(rows, 20)
+        X = points(400)
+        X[7, 1] = np.nan
+        file["bad"] = X
+        with ThreadPoolExecutor(1) as pool, pytest.raises(InputError, match="NaN or Inf in row 7"):
+            representative_graph(on_workers(file["bad"], pool), 20)

@@ -74,6 +74,7 @@ from mustlink.neighbors.new_points import NewPoints, joined_points
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
 from mustlink.neighbors.representatives import NewShares, check_representatives, joined_rows
 from mustlink.neighbors.streamed_points import as_stream
+from mustlink.neighbors.tasks import leave_workers
 from mustlink.preprocessing.mixed import prepared_points
 
 if TYPE_CHECKING:
@@ -195,7 +196,10 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         return self
 
     def search_on(self, executor: Executor | None) -> Self:
-        """Let workers of an executor search neighbours, see `knn_graph`; not a parameter either."""
+        """Let workers of an executor search neighbours, see `knn_graph`, or go through the rows.
+
+        The latter with `representatives`, of points in an HDF5 file. Not a parameter either.
+        """
         self._searches = executor
         return self
 
@@ -208,8 +212,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _running(self, recorder: Recorder) -> Iterator[None]:
         """With as many threads and within as much time as allowed."""
         recorder.estimator = type(self).__name__
-        with threads(self.n_jobs), recorder.limited(self.time_limit):
-            yield
+        try:
+            with threads(self.n_jobs), recorder.limited(self.time_limit):
+                yield
+        finally:
+            leave_workers(getattr(self, "graph_", None))
 
     @property
     def _allowance(self) -> Allowed:

@@ -9,8 +9,9 @@ cut of Li, Wu & Chang 2012, on which U-SPEC of Huang et al. 2020 rests).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -105,8 +106,10 @@ class Shares:
     def vote(self, labels: NDArray[np.integer[Any]], advance: Any = None) -> NDArray[np.int64]:
         """The label (n,) with the largest share, of labels of nodes (p,); -1 where all are -1."""
         found = np.empty(self.n_rows, dtype=np.int64)
-        for part, near in self.blocks():
-            found[part] = voted(near, labels)
+        own = self if self.counted is not None else replace(self, points=None)  # for workers: small
+        source = self.points if own.points is None else None
+        for part, votes in each_part(source, partial(_votes, own, labels), _parts(self.n_rows)):
+            found[part] = votes
             if advance is not None:
                 advance(part.stop / self.n_rows)
         return found
@@ -159,6 +162,26 @@ class MixedRows:
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
         parts = [self[part] for part in _parts(self.shape[0])]
         return np.concatenate(parts).astype(self.dtype if dtype is None else dtype, copy=False)
+
+
+def each_part(source: Any, task: Any, parts: Iterable[slice]) -> Iterator[tuple[slice, Any]]:
+    """Yield every part of the rows of a source with task(source, part), in order.
+
+    A source whose rows workers of an executor read has `each(task, parts)`, which does the same
+    there: the task is pickled, and its results come back.
+    """
+    each = getattr(source, "each", None)
+    if each is not None:
+        yield from each(task, parts)
+        return
+    for part in parts:
+        yield part, task(source, part)
+
+
+def _votes(own: Shares, labels: NDArray[np.integer[Any]], source: Any, part: slice) -> Any:
+    """The votes of some rows, whose points are read from a source unless shares are held."""
+    rows = own if source is None else replace(own, points=source)
+    return voted(rows.of(part), labels)
 
 
 def _parts(n: int) -> Iterator[slice]:

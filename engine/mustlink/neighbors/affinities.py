@@ -27,6 +27,7 @@ from mustlink.neighbors.any_rows import POINTS, as_rows, resolved_metric
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
 from mustlink.neighbors.representatives import Representatives, representative_graph
+from mustlink.neighbors.tasks import on_workers
 
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = (*POINTS, "rbf", *PRECOMPUTED)
@@ -67,7 +68,8 @@ def affinity_graph(
             "metric": resolved_metric(metric, X),
             "random_state": search["random_state"],
         }
-        return representative_graph(X, representatives, recorder=recorder, **how)
+        source = on_workers(X, search.get("executor"))
+        return representative_graph(source, representatives, recorder=recorder, **how)
     return knn_graph(
         X,
         n_neighbors,
@@ -115,7 +117,7 @@ def kept_graph(
         scratch=shelf.scratch,
     )
     if by_shares:
-        graph = _kept_shares(X, make, name, shelf)
+        graph = _kept_shares(on_workers(X, search.get("executor")), make, name, shelf)
     else:
         graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
     if counted is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.graph.shares import each_part
 
 BLOCK_BYTES = 1 << 23  # points read at once
 _HELD, _READ = 1 << 20, 1 << 15  # rows hashed at once, of points in memory and read
@@ -138,22 +140,15 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
     total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
     zero, first, double = 0, -1, False
     nbytes = points.nbytes if isinstance(points, np.ndarray) else BLOCK_BYTES
-    for start, X in _blocks(points, nbytes):
-        double |= X.dtype == np.float64
-        top, bottom = X.max(axis=0), X.min(axis=0)
-        if not (np.isfinite(top).all() and np.isfinite(bottom).all()):
-            bad = start + np.flatnonzero(~np.isfinite(X).all(axis=1))
-            raise InputError(f"points: NaN or Inf in row {bad[0]}; remove or impute")
-        low, high = np.minimum(low, bottom), np.maximum(high, top)
-        if metric in ROWWISE:
-            empty = start + np.flatnonzero(_without_direction(X, metric, start))
-            first = int(empty[0]) if empty.size and first < 0 else first
-            zero += empty.size
-        elif double:
-            with np.errstate(over="ignore", invalid="ignore"):  # looked at below
-                total += X.sum(axis=0, dtype=np.float64)
+    for part, one in each_part(points, partial(_looked_at, metric), _bounds(points, nbytes)):
+        double |= one.total is not None
+        low, high = np.minimum(low, one.low), np.maximum(high, one.high)
+        first = part.start + int(one.empty[0]) if one.empty.size and first < 0 else first
+        zero += one.empty.size
+        if one.total is not None:
+            total += one.total
         if advance is not None:
-            advance((start + X.shape[0]) / n)
+            advance(part.stop / n)
     if metric in ROWWISE:
         if zero:
             what = "constant" if metric == "correlation" else "all zeros"
@@ -167,6 +162,31 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
     size = float(np.maximum(np.abs(low - middle), np.abs(high - middle)).max())
     precision = np.dtype(np.float64 if double else np.float32)
     return Prepared(points, metric, shift, size, _unit(size, precision))
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Of some rows: least and largest of every column, rows without direction, sums of doubles."""
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+    empty: NDArray[np.int64]
+    total: NDArray[np.float64] | None
+
+
+def _looked_at(metric: str, points: Any, part: slice) -> _Seen:
+    """Check every value of some rows; raises InputError."""
+    X, empty, total = _read(points, part), np.empty(0, dtype=np.int64), None
+    high, low = X.max(axis=0), X.min(axis=0)
+    if not (np.isfinite(high).all() and np.isfinite(low).all()):
+        bad = part.start + np.flatnonzero(~np.isfinite(X).all(axis=1))
+        raise InputError(f"points: NaN or Inf in row {bad[0]}; remove or impute")
+    if metric in ROWWISE:
+        empty = np.flatnonzero(_without_direction(X, metric, part.start))
+    elif X.dtype == np.float64:
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at by the caller
+            total = X.sum(axis=0, dtype=np.float64)
+    return _Seen(low, high, empty, total)
 
 
 def near_one(rows: Prepared) -> tuple[Prepared, float]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,16 @@ from mustlink.core.check import as_integer, as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.shares import BLOCK, Near, Shares, gram_of, mixed, symmetric, voted
+from mustlink.graph.shares import (
+    BLOCK,
+    Near,
+    Shares,
+    each_part,
+    gram_of,
+    mixed,
+    symmetric,
+    voted,
+)
 from mustlink.graph.structure import fold
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.knn import knn_graph
@@ -335,23 +345,17 @@ def shares_of(
     best, first = np.zeros(p, dtype=np.float32), np.full(p, -1, dtype=np.int64)
     W, mass, n_far = sp.csr_matrix((p, p)), np.zeros(p), 0
     some: list[NDArray[np.float32]] = []
-    for start in range(0, n, BLOCK):
-        part = slice(start, min(start + BLOCK, n))
-        X = rows[part]
-        found = finder.shares(X)
-        gap = X - finder.centres[found[0][:, 0]]
-        beyond = np.flatnonzero(np.einsum("ij,ij->i", gap, gap) > far**2)
-        some.append(X[beyond[: max(0, _LOOKED - n_far)]])
-        n_far += beyond.size
-        product, count = gram_of(found, p)
-        W, mass = sp.csr_matrix(W + product), mass + count
-        nodes[part] = found[0][:, 0]
-        before = best.copy()
-        np.maximum.at(best, found[0].ravel(), found[1].ravel())
-        at, place = np.nonzero((found[1] >= best[found[0]]) & (best > before)[found[0]])
-        first[found[0][at[::-1], place[::-1]]] = start + at[::-1]  # of equals the first row
+    task = partial(_shares_of_part, replace(rows, source=None), finder, far, held)
+    parts = (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
+    for part, one in each_part(rows.source, task, parts):
+        some.append(one.far_rows[: max(0, _LOOKED - n_far)])
+        n_far += one.n_far
+        W, mass = sp.csr_matrix(W + one.affinity), mass + one.mass
+        nodes[part] = one.nodes
+        more = one.best > best
+        best[more], first[more] = one.best[more], part.start + one.first[more]
         if near is not None and shares is not None:
-            near[part], shares[part] = found
+            near[part], shares[part] = one.found
         advance(part.stop / n)
     used = mass > 0
     if not (whole or used.all()):
@@ -363,6 +367,39 @@ def shares_of(
         near = None if near is None else number[near].astype(np.int32)
     made = Shares(n, first, finder, near, shares, None if held else source)
     return Pass(made, nodes, symmetric(W), mass, n_far, np.concatenate(some))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a pass finds of some rows (m,); of each node the largest share, and its first row."""
+
+    nodes: NDArray[np.int32]
+    affinity: sp.csr_matrix
+    mass: NDArray[np.float64]
+    best: NDArray[np.float32]
+    first: NDArray[np.int64]
+    n_far: int
+    far_rows: NDArray[np.float32]
+    found: Near | None
+
+
+def _shares_of_part(
+    rows: Prepared, finder: Representatives, far: float, held: bool, source: Any, part: slice
+) -> _Part:
+    """Shares of some rows of a source, `found` where they are to be held; see `shares_of`."""
+    p = finder.centres.shape[0]
+    X = replace(rows, source=source)[part]
+    near, shares = found = finder.shares(X)
+    gap = X - finder.centres[near[:, 0]]
+    beyond = np.flatnonzero(np.einsum("ij,ij->i", gap, gap) > far**2)
+    product, count = gram_of(found, p)
+    best, first = np.zeros(p, dtype=np.float32), np.full(p, -1, dtype=np.int64)
+    np.maximum.at(best, near.ravel(), shares.ravel())
+    at, place = np.nonzero((shares >= best[near]) & (best > 0)[near])
+    first[near[at[::-1], place[::-1]]] = at[::-1]  # of equals the first row
+    looked = X[beyond[:_LOOKED]]
+    own = near[:, 0].astype(np.int32)
+    return _Part(own, product, count, best, first, beyond.size, looked, found if held else None)
 
 
 def joined_rows(graph: Graph, new: NDArray[np.floating]) -> Graph:

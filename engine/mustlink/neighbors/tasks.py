@@ -13,11 +13,13 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from numpy.typing import NDArray
 from mustlink.context.neighbor_cost import Layout
 from mustlink.core.deadline import Deadline
 from mustlink.errors import MustlinkError
+from mustlink.graph.shares import each_part
+from mustlink.kernels.threads import threads
 from mustlink.neighbors.cell_blocks import CellSearch, Measured, SearchBackend, finish
 from mustlink.neighbors.cell_rows import CellRows, Lists, SomeLists, Store
 from mustlink.neighbors.cells import (
@@ -42,6 +46,7 @@ from mustlink.space.disk import DiskBlock
 from mustlink.space.scratch_file import NamedFile
 
 _REMOVALS = 3  # of a folder: a worker that was given up may have written during the first
+_AT_ONCE = 32  # results of parts that wait for those before them
 _PIECES = 4  # of the sample: each is compared with all points
 
 
@@ -63,6 +68,17 @@ class FileRows:
 
         with h5py.File(self.path, "r") as file:
             return file[self.name][rows]
+
+
+def file_rows(points: Any) -> FileRows | None:
+    """Points as every process reads them, where they are an HDF5 dataset of a file."""
+    import h5py
+
+    if not (isinstance(points, h5py.Dataset) and getattr(points.file, "filename", None)):
+        return None
+    path = os.path.abspath(os.fsdecode(points.file.filename))
+    n, d = points.shape
+    return FileRows(path, points.name, (int(n), int(d)), points.chunks)
 
 
 @dataclass(frozen=True)
@@ -141,9 +157,7 @@ def shared_folder(where: Any) -> Iterator[Path]:
 
 def alone(task: Callable[..., Any], *given: Any) -> Any:
     """Run a task on one thread."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
+    with threads(1):
         return task(*given)
 
 
@@ -195,10 +209,9 @@ class TaskPasses(SearchBackend):
         """The points in their HDF5 file, or in a copy."""
         import h5py
 
-        source, (n, d) = rows.source, rows.shape
-        if isinstance(source, h5py.Dataset) and getattr(source.file, "filename", None):
-            path = os.path.abspath(os.fsdecode(source.file.filename))
-            return replace(rows, source=FileRows(path, source.name, (n, d), source.chunks))
+        there, (n, d) = file_rows(rows.source), rows.shape
+        if there is not None:
+            return replace(rows, source=there)
         path = str(self.folder / "rows.h5")
         with h5py.File(path, "w") as file:
             copy = file.create_dataset("points", (n, d), np.float32)
@@ -274,17 +287,67 @@ class _Work(Executor):
         """Begin one task."""
         return self.executor.submit(alone, task, *given)
 
-    def each(self, task: Callable[..., Any], given: list[slice]) -> Any:
-        """Run task(one) for each; yields all with their results, in this order."""
-        futures = [self.submit(task, one) for one in given]
+    def each(
+        self, task: Callable[..., Any], given: Iterable[slice], most: int | None = None
+    ) -> Any:
+        """Run task(one) for each; yields all with their results, in this order.
+
+        At `most` so many are submitted and not yet taken, None: all.
+        """
+        left, waiting = iter(given), deque[tuple[slice, Future[Any]]]()
         try:
-            for one, future in zip(given, futures, strict=True):
+            while True:
+                for one in islice(left, None if most is None else most - len(waiting)):
+                    waiting.append((one, self.submit(task, one)))
+                if not waiting:
+                    return
+                one, future = waiting.popleft()
                 with _one_line():
                     found = future.result()
                 yield one, found
         finally:
-            for future in futures:
+            for _, future in waiting:
                 future.cancel()
+
+
+class WorkerRows:
+    """Points (n, d) in an HDF5 file, whose parts tasks of an executor go through.
+
+    A pass is a task for every part, of which a few are on their way; this process adds up what
+    comes back, in the order of the rows. So it finds the same with any number of workers.
+    """
+
+    def __init__(self, points: Any, there: FileRows, executor: Executor) -> None:
+        self.source, self.shape, self.dtype = points, there.shape, points.dtype
+        self._file = there
+        self._work: _Work | None = _Work(executor)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.source[rows]
+
+    def each(self, task: Callable[..., Any], parts: Iterable[slice]) -> Iterator[Any]:
+        """See `graph.shares.each_part`."""
+        if self._work is None:
+            yield from each_part(self.source, task, parts)
+        else:
+            yield from self._work.each(partial(task, self._file), parts, _AT_ONCE)
+
+    def leave(self) -> None:
+        """Let this process do what is left: the fit is over, and the executor may end."""
+        self._work = None
+
+
+def leave_workers(graph: Any) -> None:
+    """Let the rows of a graph of representatives be read here from now on."""
+    points = getattr(getattr(graph, "shares", None), "points", None)
+    if isinstance(points, WorkerRows):
+        points.leave()
+
+
+def on_workers(points: Any, executor: Executor | None) -> Any:
+    """Points whose passes are done by the executor, if they are in an HDF5 file; else as given."""
+    there = None if executor is None else file_rows(points)
+    return points if executor is None or there is None else WorkerRows(points, there, executor)
 
 
 @contextmanager

@@ -177,7 +177,8 @@ TIME = click.option(
 WORKERS = click.option(
     "--workers",
     type=AT_LEAST_1,
-    help="Neighbours by so many processes that Dask begins here; needs mustlink[dask].",
+    help="Neighbours, or passes of --representatives, by so many processes that Dask begins here; "
+    "needs mustlink[dask].",
 )
 SCHEDULER = click.option(
     "--scheduler",
