@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.jobs.points import RowSource
 from mustlink_io.report.profiles import Material, described
 
 pytest.importorskip("jinja2")
