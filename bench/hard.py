@@ -78,7 +78,7 @@ class Data:
 
     def command(self, run: str, memory: str) -> list[str]:
         """The words of a run such as "cluster csp", without its output."""
-        from mustlink_io.jobs.cluster import ClusterJob
+        from mustlink_io.jobs.fits import ClusterJob
 
         verb, method = run.split()
         words = [verb, f"{self.path}:/{self.part}", "-m", method, "--memory", memory]
@@ -219,8 +219,7 @@ def times(found: dict[str, Any]) -> float:
 
 def main() -> None:
     from hard_kinds import KINDS
-    from mustlink_io.jobs.cluster import ClusterJob
-    from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.jobs.fits import ClusterJob, PropagateJob
 
     lists: dict[str, Any] = {"kinds": [""], "methods": [], "budgets": BUDGETS}
     args = runner.options(__doc__, n=6000, jobs=2, **lists)

@@ -59,7 +59,7 @@ EXPLAINED: dict[str, str] = {
     "SSKK blocks labels": _NUMBERS,
     # homes of one version
     "memory points": "few points are compared all with all; beyond memory their cells are searched",
-    "memory halves": "only memory tries more than n/6 smooth vectors, or than 4K; a note says so",
+    "memory halves": "only memory tries a cut where most constraints are kept; a note says so",
     "memory csp blocks pairs": _SPAN,
     "memory nearest": _SPAN,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 
 import numpy as np
@@ -12,18 +11,20 @@ from mustlink.graph.disk_graph import DiskGraph, FileNumbers, survey
 from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.grounded_laplacian import regularized
 from mustlink.space.disk import DiskSpace
+from mustlink.space.scratch_file import ScratchFile
 
 
 def numbers(values, piece=None):
     """Numbers in a file, in pieces that lie in any order, with rubbish between them."""
-    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+    file, end = ScratchFile(None, 0), 0
     piece = max(values.size, 1) if piece is None else piece
     pieces = [values[a : a + piece] for a in range(0, max(values.size, 1), piece)]
     starts = np.zeros(len(pieces), dtype=np.int64)
     for at in reversed(range(len(pieces))):
-        file.write(b"\xff" * 5)
-        starts[at] = file.tell()
-        file.write(pieces[at].tobytes())
+        file.write(end, np.full(5, 255, np.uint8))
+        starts[at] = end + 5
+        file.write(end + 5, pieces[at])
+        end += 5 + pieces[at].nbytes
     return FileNumbers(file, "graph.h5", values.dtype, values.size, piece, starts)
 
 

@@ -40,7 +40,7 @@ from mustlink.constraints import Constraints
 from mustlink.core.observe import Silent
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph.disk_graph import DiskGraph
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob
 from mustlink_io.jobs.on_disk import in_memory_only
 from mustlink_io.ui.node_session import NodeSession
 from on_disk import stored

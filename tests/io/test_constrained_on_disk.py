@@ -14,7 +14,7 @@ from mustlink.context.method_cost import FitInput
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.hdf5 import writing
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob
 from mustlink_io.jobs.on_disk import in_memory_only
 
 METHODS = ("csp", "sssc", "fast-ge", "ap")

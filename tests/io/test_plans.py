@@ -13,11 +13,10 @@ from mustlink.errors import InputError
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import writing
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob, PropagateJob
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
-from mustlink_io.jobs.propagate import PropagateJob
 
 SHAPES = [(300, 2), (10**4, 784), (3 * 10**5, 16), (10**6, 128), (10**7, 16), (10**8, 3)]
 JOBS = [("cluster", name) for name in METHODS if name != "disim"]

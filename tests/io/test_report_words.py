@@ -10,7 +10,7 @@ import pytest
 import mustlink as ml
 from mustlink_io.formats import sha256
 from mustlink_io.hdf5.result import Input
-from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.jobs.points import RowSource
 from mustlink_io.report.profiles import Material, described
 
 pytest.importorskip("jinja2")

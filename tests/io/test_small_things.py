@@ -15,8 +15,7 @@ from mustlink_io.batch.state import State
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.locks import locked
-from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.propagate import PropagateJob
+from mustlink_io.jobs.fits import ClusterJob, PropagateJob
 
 N = 60
 

@@ -8,9 +8,8 @@ from numpy.testing import assert_array_equal
 from mustlink.core.observe import Silent
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob, PropagateJob
 from mustlink_io.jobs.graph import GraphJob
-from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.run import run
 from mustlink_io.jobs.score import score
 from results import labels_of

@@ -12,7 +12,7 @@ from mustlink.eigen.problem import EigenOptions
 from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import FitSpec, Formulation
 from mustlink.selection.held_out import SelectedModel
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
 

@@ -292,3 +292,17 @@ def test_normals_are_normal_and_independent():
 def test_normals_of_a_space_are_those_of_its_nodes(home):
     expected = normals(np.arange(N), 3, 11)
     assert np.array_equal(home.from_working_order(home.space.normals(3, 11)), expected)
+
+
+@pytest.mark.parametrize("most", [20, N])
+def test_a_sample_has_the_same_nodes_in_every_home(rng, most):
+    """In memory nodes with an edge are renumbered; on disk those without one weigh 0."""
+    linked = np.flatnonzero(rng.random(N) < 0.8)
+    order = rng.permutation(linked)
+    weights = np.isin(np.arange(N), linked).astype(float)
+    in_memory = order[LocalSpace(order.size, numbers=order).sample(most, 3)]
+    assert in_memory.size == min(most, linked.size)
+    np.testing.assert_array_equal(np.diff(in_memory) > 0, True)
+    np.testing.assert_array_equal(Home("disk", weights=weights).space.sample(most, 3), in_memory)
+    whole = [Home(place).space.sample(most, 3) for place in PLACES]
+    assert all(np.array_equal(one, whole[0]) for one in whole)

@@ -157,7 +157,7 @@ def test_a_folder_has_a_picture_for_each_row(tmp_path):
 def test_the_mouse_tells_name_cluster_and_values_of_the_row_below():
     pytest.importorskip("panel")
     from mustlink_io.jobs.carried import Carried
-    from mustlink_io.jobs.row_source import RowSource
+    from mustlink_io.jobs.points import RowSource
     from mustlink_io.ui.node_session import NodeSession
 
     X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 20, axis=0) + np.random.default_rng(0).normal(

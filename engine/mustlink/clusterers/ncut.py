@@ -29,7 +29,7 @@ from mustlink.discretize.split import best_split
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.nested_iteration import n_guard_vectors
-from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS, first_pairs, tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
 from mustlink.estimators.side_information import side_information
@@ -512,19 +512,6 @@ def _noise(found: EigenResult, n: int) -> float:
     residual = float(np.max(found.convergence.residuals, initial=0.0))
     usual = 1.0 / float(np.sqrt(n))
     return min(max(_NOISE * residual, 1e-5 * usual), 1e-2 * usual)
-
-
-def first_pairs(space: Space, found: EigenResult, count: int) -> EigenResult:
-    """The first so many of the pairs; the value after the last is known then."""
-    if found.values.size <= count:
-        return found
-    convergence = found.convergence
-    return EigenResult(
-        found.values[:count],
-        space.columns(found.vectors, slice(0, count)),
-        replace(convergence, residuals=convergence.residuals[:count]),
-        float(found.values[count]),
-    )
 
 
 def heat_time(found: EigenResult, k: int, n_components: int) -> float | None:

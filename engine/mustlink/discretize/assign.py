@@ -15,7 +15,6 @@ from mustlink.errors import InputError
 from mustlink.kernels.blocks import group_sums
 from mustlink.kernels.nearest_lists import nearest_centre
 from mustlink.space import Block, Gram, GroupSums, LocalSpace, Small, Space, Vector
-from mustlink.space.disk import DiskSpace
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -297,51 +296,40 @@ def _ones(X: NDArray[Any]) -> NDArray[np.float64]:
     return np.ones((len(X), 1))
 
 
-# --- k-means of rows on disk: on a sample to its end, all other rows are looked at once
+# --- k-means of all nodes of a graph, the same in every home
 
 
-_ROWS_ON_DISK = 200_000  # rows of it
-_NUMBERS = 1 << 22  # in them at most, but for 50 rows a cluster
+_SEEN = 200_000  # nodes that it sees to its end; all others are looked at once
+_NUMBERS = 1 << 22  # times clusters at most, but for 50 nodes a cluster
 
 
 def clusters_of(
-    space: Space, rows: Block, k: int, seed: int, *, centers: Small | None = None, **how: int
-) -> Vector:
-    """Clusters of rows (n, r) wherever they are, see `kmeans`, which takes `how`."""
-    if isinstance(space, DiskSpace):
-        return sampled_kmeans(space, rows, k, seed, centers=centers, **how)
-    return kmeans(rows, k, seed, centers=centers, space=space, **how).labels
-
-
-def sampled_kmeans(
-    space: DiskSpace,
+    space: Space,
     rows: Block,
     k: int,
     seed: int,
     *,
     centers: Small | None = None,
-    sample: int = _ROWS_ON_DISK,
+    sample: int = _SEEN,
     **how: int,
 ) -> NDArray[np.int64]:
-    """Clusters (n,) of rows (n, r), -1 for those that the space's weights do not count.
+    """Clusters (n,) in memory of rows (n, r), -1 for those that the space's weights do not count.
 
-    From `centers` (k, r), or ten starts. Memory: clusters, and the sample.
+    k-means, see `kmeans`, which takes `how`, of a sample of nodes; others go to the nearest centre.
+    Memory: clusters, and the sample.
     """
-    chosen, weights = np.arange(space.size), None
-    most = min(sample, max(_NUMBERS // k, 50 * k))
-    if space.size > most:
-        chosen = np.sort(np.random.default_rng(seed).choice(space.size, most, replace=False))
+    chosen = space.sample(min(sample, max(_NUMBERS // k, 50 * k)), seed)
+    weights = None
     if space.weights is not None:
         weights = space.take(space.column(space.weights), chosen)[:, 0]
-        chosen, weights = chosen[weights > 0], weights[weights > 0]
-    here = LocalSpace(chosen.size, weights)
-    found = kmeans(space.take(rows, chosen), k, seed, centers=centers, space=here, **how).centers
-    clusters = np.empty(space.size, dtype=np.int64)
-    for part in space.ranges(3 * rows.row_bytes + 16):
-        clusters[part] = nearest_centre(rows[part], found)
-        if space.weights is not None:
-            clusters[part][space.weights[part] == 0] = -1
-    return clusters
+    here, seen = LocalSpace(chosen.size, weights), space.take(rows, chosen)
+    found = kmeans(seen, k, seed, centers=centers, space=here, **how).centers
+    clusters = space.rowwise(lambda X: nearest_centre(X, found), rows)
+    if space.weights is not None:
+        there = space.weights
+        clusters = space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, there)
+    result: NDArray[np.int64] = clusters[:]
+    return result
 
 
 # --- k-means that starts from labels: one cluster a class, at the mean of its labelled rows

@@ -22,6 +22,7 @@ from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian
 from mustlink.operators.rank_laplacian import RankLaplacian
+from mustlink.space import Space
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
@@ -87,6 +88,15 @@ def no_pairs(laplacian: Laplacian, tol: float, solver: str = "lobpcg") -> EigenR
     none, space = np.empty(0), laplacian.space
     convergence = Convergence(solver, "direct", 0, none, tol)
     return EigenResult(none, space.zeros(0, laplacian.dtype), convergence)
+
+
+def first_pairs(space: Space, found: EigenResult, count: int, extra: int = 0) -> EigenResult:
+    """The first `count` of the pairs, and `extra` ones; the value after these is known then."""
+    end, had = count + extra, found.values.size
+    vectors = found.vectors if had <= end else space.columns(found.vectors, slice(0, end))
+    beyond = float(found.values[count]) if count < had else found.beyond
+    convergence = replace(found.convergence, residuals=found.convergence.residuals[:count])
+    return EigenResult(found.values[:end], vectors, convergence, beyond)
 
 
 def filtered(

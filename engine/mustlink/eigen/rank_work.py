@@ -114,7 +114,7 @@ class RankWork(RowWork):
 
     @cached_property
     def space(self) -> RankSpace:
-        return RankSpace(self.ranks, self.rows.division)
+        return RankSpace(self.ranks, self.rows.division, self.rows.nodes)
 
     @cached_property
     def laplacian(self) -> RankLaplacian:

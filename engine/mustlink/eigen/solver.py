@@ -18,6 +18,7 @@ from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
     asked_tolerance,
     choose,
+    first_pairs,
     plain_solve,
     tell_end,
 )
@@ -136,7 +137,7 @@ def smallest_pairs(
     spec = (work.single, solver, tol, max_iter, seed, work.memory, k)
     key = PairsKey(*spec, limit=limit, extra=extra)
     found = work.derive("eigenvectors", key, lambda: _compute(work, key))
-    return _first(found, k, extra)
+    return first_pairs(laplacian.space, found, k, extra)
 
 
 def _compute(work: Workspace, key: PairsKey) -> EigenResult:
@@ -234,11 +235,3 @@ def known_spectrum(graph: Graph) -> NDArray[np.float64] | None:
         )
     found += [basis.values[basis.n_ties :] for _, basis in graph.derived.of(BasisKey)]
     return max(found, key=lambda values: int(values.size)) if found else None
-
-
-def _first(result: EigenResult, k: int, extra: int = 0) -> EigenResult:
-    conv = result.convergence
-    cut = Convergence(conv.solver, conv.reason, conv.iterations, conv.residuals[:k], conv.tolerance)
-    beyond = float(result.values[k]) if k < result.values.size else result.beyond
-    end = k + extra
-    return EigenResult(result.values[:end], result.vectors[:, :end], cut, beyond)

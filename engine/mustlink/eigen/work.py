@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -12,7 +11,13 @@ from numpy.typing import NDArray
 from mustlink.context.workspace import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence, EigenResult
-from mustlink.eigen.plain_solve import DENSE_BELOW, asked_tolerance, no_pairs, tell_end
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    asked_tolerance,
+    first_pairs,
+    no_pairs,
+    tell_end,
+)
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.structure import GraphLook
@@ -239,10 +244,7 @@ class RowWork:
 
         def carried() -> SmoothBasis:
             result = remember(derived, recorder, PairsKey(*spec, limit=limit), pairs)
-            vectors: Any = result.vectors
-            if result.values.size > count:
-                vectors = laplacian.space.columns(vectors, slice(0, count))
-            few = replace(result, values=result.values[:count], vectors=vectors)
+            few = first_pairs(laplacian.space, result, count)
             return carried_basis(self.laplacian, laplacian, few)
 
         return remember(derived, recorder, CarriedKey(*spec, limit=limit), carried)

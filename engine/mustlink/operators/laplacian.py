@@ -30,13 +30,15 @@ class NormalizedLaplacian(GroundedLaplacian):
     """L̄ = I − S, S = D^-½WD^-½, for the m non-isolated nodes of a graph in working order.
 
     `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector; `weights`
-    (m,) count what a node stands for, None: 1 each.
+    (m,) count what a node stands for, None: 1 each. `numbers` (m,) are those of the nodes in a
+    graph that this one was made of, where the order of nodes decides; None: `nodes`.
     """
 
     nodes: NDArray[np.int64]
     n_nodes: int
     null: NullSpace = field(repr=False)
     weights: NDArray[np.float64] | None = None
+    numbers: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -50,17 +52,14 @@ class NormalizedLaplacian(GroundedLaplacian):
         connected: bool = False,
         numbers: NDArray[np.int64] | None = None,
     ) -> NormalizedLaplacian:
-        """Find the components of S, unless it is known to be `connected`, and so the null space.
-
-        `numbers` (m,) are those of the nodes in a graph that this one was made of.
-        """
+        """Find the components of S, unless it is known to be `connected`, and so the null space."""
         component = np.zeros(nodes.size, np.int32) if connected else component_labels(S)
         count = int(component.max()) + 1 if nodes.size else 0
         if count > 1:  # of equally large ones the graph's order decides, as in every home
             order = np.argsort(nodes if numbers is None else numbers)
             component[order] = renumber_by_size(component[order])
         null = NullSpace.of_components(component, root_degree, count)
-        return cls(S, root_degree, nodes, n_nodes, null, weights)
+        return cls(S, root_degree, nodes, n_nodes, null, weights, numbers)
 
     @classmethod
     def of_weights(
@@ -82,7 +81,8 @@ class NormalizedLaplacian(GroundedLaplacian):
     @cached_property
     def space(self) -> LocalSpace:
         """Where its blocks live: all nodes in memory, each counted as often as its weight says."""
-        return LocalSpace(self.size, self.weights)
+        numbers = self.nodes if self.numbers is None else self.numbers
+        return LocalSpace(self.size, self.weights, numbers=numbers)
 
     @cached_property
     def copies(self) -> NDArray[np.float64]:

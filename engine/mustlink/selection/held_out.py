@@ -115,13 +115,8 @@ def held_out_score(
 
 def sampled_rows(laplacian: PlacedLaplacian, constrained: Ints, seed: int) -> ConstraintSample:
     """Constrained nodes with an edge, and working rows: a sample of all nodes, then theirs."""
-    sample = np.arange(laplacian.size)
-    if laplacian.size > _SAMPLE:
-        rng = np.random.default_rng(seed)
-        sample = np.sort(rng.choice(laplacian.size, _SAMPLE, replace=False))
-    position = laplacian.positions[constrained]
-    rows = np.concatenate([sample, position[position >= 0]])
-    counts, space = None, laplacian.space
+    position, space = laplacian.positions[constrained], laplacian.space
+    rows, counts = np.concatenate([space.sample(_SAMPLE, seed), position[position >= 0]]), None
     if laplacian.weights is not None:
         counts = space.take(space.column(laplacian.weights), rows)[:, 0]
     return ConstraintSample(constrained[position >= 0], rows, counts)

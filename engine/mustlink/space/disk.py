@@ -242,6 +242,13 @@ class DiskSpace(Space):
 
     # --- rows
 
+    def by_number(self) -> Ints | None:
+        """Nodes without an edge have rows here, and weigh 0."""
+        w = self.weights
+        if w is None:
+            return None
+        return np.concatenate([np.flatnonzero(w[r]) + r.start for r in self.ranges(16)])
+
     def rowwise(self, function: Callable[..., Any], *data: Any) -> Any:
         return self._made(function, *data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ Array = NDArray[Any]
 class LocalSpace(Space):
     """The space of `size` nodes on one machine; `weights` (size,) or None are multiplicities.
 
+    `numbers` (size,) are those of the nodes in the graph, None where these are as they are here.
     Results do not depend on the number of threads, nor, `within` a whole, on what is beside a row.
     """
 
@@ -26,10 +28,12 @@ class LocalSpace(Space):
         size: int,
         weights: NDArray[np.float64] | None = None,
         within: blocks.Pieces | None = None,
+        numbers: Ints | None = None,
     ) -> None:
         self.size = self.held = size  # nodes of the space, and rows that are here
         self.weights = weights
         self._within = within
+        self._numbers = numbers
 
     def sums(self, *wanted: Sum) -> list[Small]:
         match wanted:
@@ -130,6 +134,18 @@ class LocalSpace(Space):
 
     def column(self, v: Array) -> Array:
         return v[:, None]
+
+    @cached_property
+    def _by_number(self) -> Ints | None:
+        numbers = self._numbers
+        if numbers is None or not numbers.size:
+            return None
+        place = np.full(int(numbers.max()) + 1, -1)
+        place[numbers] = np.arange(numbers.size)
+        return place[place >= 0]
+
+    def by_number(self) -> Ints | None:
+        return self._by_number
 
     def rowwise(self, function: Callable[..., Any], *data: Array) -> Any:
         """By blocks of rows: what a function makes on its way stays small."""

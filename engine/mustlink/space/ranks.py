@@ -114,15 +114,19 @@ def _row_type(rows: Array) -> Any:
 
 
 class RankSpace(LocalSpace):
-    """The space of nodes in a `division`, as a rank sees it: rows `first` to `end` are here."""
+    """The space of nodes in a `division`, as a rank sees it: rows `first` to `end` are here.
 
-    def __init__(self, ranks: Ranks, division: Division) -> None:
+    `numbers` are those of all nodes in the graph.
+    """
+
+    def __init__(self, ranks: Ranks, division: Division, numbers: Ints | None = None) -> None:
         self.ranks, self.division = ranks, division
         self.first, self.end = (int(at) for at in division.bounds[ranks.own : ranks.own + 2])
         own, following = (int(piece) for piece in division.runs[ranks.own : ranks.own + 2])
         bounds = np.unique(division.pieces[own : following + 1])
         pieces = tuple(slice(int(a), int(b)) for a, b in pairwise(bounds - self.first))
-        super().__init__(self.end - self.first, within=Pieces(division.size, pieces))
+        own_pieces = Pieces(division.size, pieces)
+        super().__init__(self.end - self.first, within=own_pieces, numbers=numbers)
         self.size = division.size
         self._home = LocalSpace(self.held, within=self._within)  # of own rows alone
         self._nodes = division.own_nodes(ranks.own)

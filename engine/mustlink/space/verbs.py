@@ -196,6 +196,22 @@ class Space(Protocol):
 
     # --- rows
 
+    def by_number(self) -> Ints | None:
+        """Rows of the nodes with an edge, by their numbers in the graph; None: all as they are."""
+        return None
+
+    def sample(self, most: int, seed: int) -> Ints:
+        """Rows of all nodes with an edge, or `most` of them at random: the same in every home.
+
+        In the order of their numbers in the graph, which says what is drawn, too.
+        """
+        rows = self.by_number()
+        n = self.size if rows is None else rows.size
+        if n <= most:
+            return np.arange(n) if rows is None else rows
+        chosen = np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+        return chosen if rows is None else rows[chosen]
+
     @abstractmethod
     def rowwise(self, function: Callable[..., Any], *data: Block | Vector) -> Any:
         """What `function` makes of arrays of rows, row by row: blocks or vectors of as many rows.

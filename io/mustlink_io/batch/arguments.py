@@ -24,9 +24,8 @@ from mustlink_io.batch.jobs_file import (
 )
 from mustlink_io.formats import tables
 from mustlink_io.hdf5 import store, writing
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob, PropagateJob
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.propagate import PropagateJob
 
 Commands = Mapping[str, click.Command]
 

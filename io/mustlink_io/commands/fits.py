@@ -138,7 +138,7 @@ def cluster(**given: Any) -> int:
                  0,17,1         nodes are numbered from 0, or named as in DATA
                  0,23,-1
     """
-    from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.fits import ClusterJob
 
     return _fit(ClusterJob, given)
 
@@ -215,7 +215,7 @@ def propagate(**given: Any) -> int:
                  0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
     """
-    from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.jobs.fits import PropagateJob
 
     return _fit(PropagateJob, given)
 
@@ -373,10 +373,9 @@ def plan(data: str, as_json: bool, command: str, ranks: int | None, **given: Any
     """
     from mustlink.context.rates import measured_speed
     from mustlink_io.jobs import on_ranks
-    from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.fits import ClusterJob, PropagateJob
     from mustlink_io.jobs.on_disk import shape_named, shape_of
     from mustlink_io.jobs.planning import beyond, plan_job, plan_on_ranks
-    from mustlink_io.jobs.propagate import PropagateJob
 
     kind: type[Job] = ClusterJob
     if command == "propagate":

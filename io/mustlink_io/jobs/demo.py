@@ -18,8 +18,8 @@ from mustlink_io import pictures
 from mustlink_io.formats.photographs import load_cut_out, load_image, load_strokes
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.writing import atomic, check_output, create_h5, make_folder
-from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.cut import cut
+from mustlink_io.jobs.fits import ClusterJob
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.run import run
 from mustlink_io.jobs.score import agreement

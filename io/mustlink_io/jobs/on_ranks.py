@@ -30,7 +30,7 @@ from mustlink_io.hdf5.graphs import RowSlices, row_slices
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.result import Input, Result
 from mustlink_io.jobs.carried import Carried
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.on_disk import left_out
 from mustlink_io.jobs.run import result_of

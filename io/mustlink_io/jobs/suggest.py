@@ -18,12 +18,11 @@ from mustlink.preprocessing.request import Preparation
 from mustlink.preprocessing.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats.points import Advance, Apart, columns_apart
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.fits import ClusterJob, PropagateJob
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 from mustlink_io.jobs.on_disk import Shape
 from mustlink_io.jobs.planning import plan_job
-from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.side_information import labels_of, load_constraints, views_of
 
 _COMPONENTS = 50  # of texts

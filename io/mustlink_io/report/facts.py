@@ -20,7 +20,7 @@ from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import LARGEST, ResultCalibration, ResultConstraints, ResultReport
 from mustlink_io.jobs.diagnostics import guessed
 from mustlink_io.jobs.models import load_model
-from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.jobs.points import RowSource
 from mustlink_io.report.profiles import Material, described
 from mustlink_io.terminal.console import calibrated
 

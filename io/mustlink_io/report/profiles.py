@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mustlink.core.labels import class_of_most
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs.row_source import RowSource, cell
+from mustlink_io.jobs.points import RowSource, cell
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

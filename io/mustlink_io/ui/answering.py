@@ -27,7 +27,7 @@ from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
-from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession, is_known
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats.photographs import load_image, picture_files
 from mustlink_io.hdf5 import store, writing
-from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.browser import Channel, keys_of
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession

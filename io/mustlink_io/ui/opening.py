@@ -25,8 +25,7 @@ from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
 from mustlink_io.hdf5.result import Input
 from mustlink_io.hdf5.writing import check_output, to_json
 from mustlink_io.jobs.carried import Carried
-from mustlink_io.jobs.points import fingerprint
-from mustlink_io.jobs.row_source import RowSource
+from mustlink_io.jobs.points import RowSource, fingerprint
 from mustlink_io.jobs.side_information import labels_of
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import checked_coordinates, flat
