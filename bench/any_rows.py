@@ -159,7 +159,7 @@ def share_found(there: Any, D: Any) -> float:
     return float(np.minimum((there & (last * (1 + 1e-5) >= D)).sum(axis=1), K).mean() / K)
 
 
-def distances(n: int) -> list[list[Any]]:
+def distances(n: int, only: list[str]) -> list[list[Any]]:
     """Ours beside pynndescent alone: how it searched, recall and CPU seconds.
 
     Ours says its recall on a sample; `edges` is the share of the true neighbours of 300 rows that
@@ -177,6 +177,8 @@ def distances(n: int) -> list[list[Any]]:
     rows = []
     for kind, names in DISTANCES.items():
         for name in names:
+            if not any(word in f"{name} ({kind})" for word in only):
+                continue
             X = made(n, 5000) if kind == "sparse" else places if name == "haversine" else dense
             search = partial(ml.knn_graph, X, K, metric=name, random_state=0)
             graph, seconds, cpu = runner.cpu_timed(search)
@@ -191,6 +193,7 @@ def distances(n: int) -> list[list[Any]]:
             there = np.zeros(D.shape, dtype=bool)
             np.put_along_axis(there, np.maximum(found[0][some], 0), True, axis=1)
             rows.append([*row, share_found(there, D), seconds, cpu])
+            runner.say(str(rows[-1]))
     return rows
 
 
@@ -227,7 +230,7 @@ def large(n: int, way: str) -> dict[str, Any]:
 def main() -> None:
     given = runner.options(__doc__, n=0, draws=5, distances=False, large=False, only=[""])
     if given.distances:
-        rows = distances(given.n or 2000)
+        rows = distances(given.n or 2000, given.only)
         render.table("Distances", TITLES, rows)
         figures: dict[str, Any] = {"distances": rows}
     elif given.large:

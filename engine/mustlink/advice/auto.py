@@ -348,16 +348,14 @@ class Auto(ClusterMixin, GraphEstimator):
 
         With `representatives="auto"` what labels held out say of GFHF on either decides.
         """
-        X, seed, graph = (
-            several(data.X, data.graphs, lambda graph: data.known),
-            self._used_seed,
-            None,
-        )
-        if data.kind == LABELS:
+        X, seed = several(data.X, data.graphs, lambda graph: data.known), self._used_seed
+        if data.kind == LABELS and data.sample_weight is None:
             tried: Any = self._made("GFHF", data).allow(self._allowed)
-            graph = tried._graph_by_evidence(X, recorder, seed, data.labels)
-        how: Any = {"sample_weight": data.sample_weight, "cost": self.cost(data.n_classes)}
-        return self._points_and_view(X, graph, recorder, seed, needs_points=False, **how)[1].graph
+            graph: Graph | None = tried._graph_by_evidence(X, recorder, seed, data.labels)
+            if graph is not None:
+                return graph
+        cost = self.cost(data.n_classes)
+        return self._work(X, recorder, seed, data.sample_weight, cost).graph
 
     def _judge(self, data: AutoInput, tried: Sequence[Candidate], recorder: Recorder) -> int:
         """Hold out a part of what is known of all rows, or of a sample; how much there was."""
