@@ -81,7 +81,7 @@ def test_labels_and_nodes_in_no_cluster_stay_and_no_cluster_is_lost():
 
 
 @pytest.mark.parametrize("method", ["CSP", "SRCP", "SSKK"])
-def test_fits_refits_and_twins_end_with_moves(method):
+def test_fits_refits_twins_and_models_end_with_moves(method, tmp_path):
     graph, _, known, _ = case(4)
     est = getattr(ml, method)(K, affinity="precomputed", random_state=0)
     plain = est.fit(graph, constraints=known).labels_
@@ -92,6 +92,9 @@ def test_fits_refits_and_twins_end_with_moves(method):
     again = est.labels_.copy()
     assert np.array_equal(est.refit(constraints=known).labels_, again)
     assert est._twin()._pull == 1.0
+    est.save(tmp_path / "model.h5")
+    loaded = ml.load(tmp_path / "model.h5")
+    assert np.array_equal(loaded.refit(constraints=known).labels_, again)
 
 
 def test_points_that_are_equal_move_together():

@@ -381,7 +381,7 @@ class Auto(ClusterMixin, GraphEstimator):
                 right, failure = np.full(1, np.nan), str(error)
             return Trial(right, time.perf_counter() - began, failure)
 
-        folds = data.folds(self._used_seed)
+        folds = data.folds()
         held = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
         self._tried_parts = trials.parts
         return held
