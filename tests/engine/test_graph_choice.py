@@ -101,6 +101,29 @@ def test_auto_is_the_fit_to_the_graph_that_it_takes(name, represented, few, monk
     assert np.mean(auto.predict(X) == auto.labels_) > 0.95
 
 
+@pytest.mark.parametrize("answers", ["clusters", "classes"])
+@pytest.mark.parametrize("represented", [False, True])
+def test_the_chosen_method_has_the_graph_that_labels_held_out_choose(
+    answers, represented, few, monkeypatch
+):
+    X, y = blobs(1, 240)
+    known = some(y, 2, 0.2)
+    if represented:
+        verdict = graph_choice.Verdict(True, "as the test wants")
+        tried = graph_choice.of_labels
+        said = lambda *given: tried(*given) and verdict  # noqa: E731
+        monkeypatch.setattr("mustlink.propagation.propagator.of_labels", said)
+    auto = ml.Auto(representatives="auto", answers=answers, random_state=0).fit(X, known)
+    how = 40 if represented else None
+    twin = ml.Auto(representatives=how, answers=answers, random_state=0).fit(X, known)
+    assert (auto.graph_.affinity != twin.graph_.affinity).nnz == 0
+    assert auto.method_ == twin.method_
+    assert np.array_equal(auto.labels_, twin.labels_)
+    told = "representatives: 40 stand for" if represented else "representatives: all points: "
+    assert any(one.startswith(told) for one in auto.report_.notes)
+    assert auto.refit(known).graph_ is auto.graph_
+
+
 def test_auto_of_a_start_by_labels(few):
     X, y = blobs(1, 240)
     est = ml.NCut(3, representatives="auto", init="labels", random_state=0).fit(X, some(y, 2, 0.2))

@@ -39,6 +39,21 @@ def test_a_group_counts_as_few_that_are_no_neighbours(copies):
     assert graph.affinity[nodes][:, nodes].nnz == 0
 
 
+def test_labels_that_were_not_drawn_round_are_taken_first():
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.normal(size=(60, 2)), 50 + rng.normal(size=(60, 2))])
+    graph = ml.knn_graph(points, 5, random_state=0)
+    known = np.full(120, -1)
+    known[[3, 70, 90]] = 1
+    group = np.argsort(np.abs(points[60:]).sum(axis=1))[:15] + 60
+    known[group], known[20] = 0, 0
+    known[[70, 90]] = -1
+    known[[5, 9]] = 1
+    found = statements(graph, known)
+    assert found[20] == 0
+    assert np.count_nonzero(found == 0) <= 3
+
+
 @pytest.mark.parametrize(
     "known",
     [

@@ -70,6 +70,7 @@ Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
 _TRUST = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is usual
+_PULL, _IN_NETWORKS = 0.7, 0.3  # of a pair on a node at the end; of all neighbours it is 1
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
@@ -83,7 +84,8 @@ class Auto(ClusterMixin, GraphEstimator):
     * Labels of all classes: `GFHF`, alone and with a prior: the mean of what clusters of `NCut`,
       `FastGE` or `CSP` say, on points a classifier on columns and smooth vectors, on networks
       `LLGC`, which is a candidate there itself.
-    * Pairs, labels of one class or of fewer than K: clusterers that take them.
+    * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
+      nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
 
     Every candidate is fitted without a part of what is known and predicts that part; beside it
     counts what is usual for as much side information, which decides alone where labels are one or
@@ -310,7 +312,7 @@ class Auto(ClusterMixin, GraphEstimator):
     def _ways(self, data: AutoInput) -> tuple[Way, ...]:
         if data.kind == NOTHING:
             return (NCUT,)
-        network = data.graph.is_network if data.graph is not None else data.points is None
+        network = _is_network(data)
         if data.kind == PAIRS:
             return PAIRS_OF_NETWORKS if network else OF_PAIRS
         return OF_NETWORKS if network else OF_POINTS
@@ -342,10 +344,18 @@ class Auto(ClusterMixin, GraphEstimator):
         return len(ways) > 1 and (few or data.graphs is not None)
 
     def _graph_of(self, data: AutoInput, recorder: Recorder) -> Graph:
-        """The graph of all rows, of several the one they make; InputError."""
-        X = several(data.X, data.graphs, lambda graph: data.known)
+        """The graph of all rows, of several the one they make; InputError.
+
+        With `representatives="auto"` what labels held out say of GFHF on either decides.
+        """
+        X, seed = several(data.X, data.graphs, lambda graph: data.known), self._used_seed
+        if data.kind == LABELS and data.sample_weight is None:
+            tried: Any = self._made("GFHF", data).allow(self._allowed)
+            graph: Graph | None = tried._graph_by_evidence(X, recorder, seed, data.labels)
+            if graph is not None:
+                return graph
         cost = self.cost(data.n_classes)
-        return self._work(X, recorder, self._used_seed, data.sample_weight, cost).graph
+        return self._work(X, recorder, seed, data.sample_weight, cost).graph
 
     def _judge(self, data: AutoInput, tried: Sequence[Candidate], recorder: Recorder) -> int:
         """Hold out a part of what is known of all rows, or of a sample; how much there was."""
@@ -371,7 +381,7 @@ class Auto(ClusterMixin, GraphEstimator):
                 right, failure = np.full(1, np.nan), str(error)
             return Trial(right, time.perf_counter() - began, failure)
 
-        folds = data.folds(self._used_seed)
+        folds = data.folds()
         held = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
         self._tried_parts = trials.parts
         return held
@@ -406,6 +416,7 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.kind == LABELS and self.answers == CLUSTERS:
             made = made_like(self, LabelClusters, self._used_seed)
             made.set_params(method=way.method, parts=way.parts, belief=way.belief)
+            made.set_params(representatives=None if graph is not None else self.representatives)
             made._fitted_parts = self._tried_parts
         else:
             made = self._made(way.method, data)
@@ -452,6 +463,8 @@ class Auto(ClusterMixin, GraphEstimator):
                 made.set_params(**{name: getattr(self, name)})
         if "n_clusters" in own and self.n_clusters is None and self._counts(data):
             made.set_params(n_clusters=AUTO)
+        if data.kind == PAIRS and not data.is_soft:
+            made._pull = _IN_NETWORKS if _is_network(data) else _PULL
         return made
 
     def _counts(self, data: AutoInput) -> bool:
@@ -497,3 +510,7 @@ class Auto(ClusterMixin, GraphEstimator):
             choices={AUTO: [self.method_, why], **report.choices},
             extra={**report.extra, "auto_candidates": candidates},
         )
+
+
+def _is_network(data: AutoInput) -> bool:
+    return data.graph.is_network if data.graph is not None else data.points is None

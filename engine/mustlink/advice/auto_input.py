@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 _LABELS, MOST_PAIRS = 600, 1500  # of a sample, at most
 _HELD, _SPLITS = 0.25, 2  # share of the pairs held out, and how often
 _FEW = 3  # labels of a class in the mean from which folds say something
-_REPEATED = 40  # labels up to which folds are dealt again
+_REPEATED, _FEW_PAIRS = 40, 300  # labels and pairs up to which they are dealt again
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,18 @@ class AutoInput:
             return int(np.count_nonzero(self.labels >= 0)) >= _FEW * self.known.classes.size
         return can_hold_out(self.known, 2)
 
-    def folds(self, seed: int) -> list[Any]:
-        """Rows whose labels are held out, or parts of the constraints."""
+    def folds(self) -> list[Any]:
+        """Rows whose labels are held out, or parts of the constraints.
+
+        The same for any seed, which would choose by which are held out; little is dealt again.
+        """
         if self.kind == LABELS:
             few = np.count_nonzero(self.labels >= 0) <= _REPEATED
-            dealt = [folds_of_labels(self.labels, seed + i) for i in range(2 if few else 1)]
+            dealt = [folds_of_labels(self.labels, i) for i in range(2 if few else 1)]
             return [fold for some in dealt for fold in some]
-        rng = np.random.default_rng(seed)
-        return [Fold.of(*self.known.split(_HELD, rng)) for _ in range(_SPLITS)]
+        rng = np.random.default_rng(0)
+        splits = _SPLITS if self.known.n_constraints > _FEW_PAIRS else 2 * _SPLITS
+        return [Fold.of(*self.known.split(_HELD, rng)) for _ in range(splits)]
 
     def sampled(self, made_by: Mapping[str, Any], seed: int) -> AutoInput:
         """Some thousand rows, with their labels or pairs and with their own graph."""

@@ -83,19 +83,19 @@ OF_NETWORKS = (
     Way("GFHF with NCut", "GFHF", (0.59, 0.75, 0.76), ("NCut",), 0.3),
     Way("GFHF with CSP and NCut", "GFHF", (0.66, 0.73, 0.77), ("CSP", "NCut"), 0.3),
 )
-# Pairs a node: up to 0.25; up to 1; more.
+# Pairs a node: up to 0.25; up to 1; more. After the moves of `satisfaction.moved_by_pairs`.
 OF_PAIRS = (
-    Way("FastGE", "FastGE", (0.684, 0.694, 0.856)),
-    Way("SRCP", "SRCP", (0.643, 0.690, 0.785)),
-    Way("SSKK", "SSKK", (0.580, 0.679, 0.830)),
-    Way("SSSC", "SSSC", (0.676, 0.703, 0.806)),
-    Way("CSP", "CSP", (0.688, 0.631, 0.770)),
-    Way("ConstrainedAP", "ConstrainedAP", (0.612, 0.657, 0.845)),
+    Way("FastGE", "FastGE", (0.599, 0.764, 0.900)),
+    Way("SRCP", "SRCP", (0.653, 0.783, 0.892)),
+    Way("SSKK", "SSKK", (0.611, 0.662, 0.852)),
+    Way("SSSC", "SSSC", (0.659, 0.769, 0.864)),
+    Way("CSP", "CSP", (0.685, 0.765, 0.905)),
+    Way("ConstrainedAP", "ConstrainedAP", (0.672, 0.737, 0.893)),
 )
 PAIRS_OF_NETWORKS = (
-    Way("CSP", "CSP", (0.563, 0.578, 0.583)),
-    Way("SSSC", "SSSC", (0.566, 0.570, 0.570)),
-    Way("SSKK", "SSKK", (0.504, 0.006, 0.667)),
+    Way("CSP", "CSP", (0.661, 0.763, 0.987)),
+    Way("SSSC", "SSSC", (0.741, 0.790, 0.988)),
+    Way("SSKK", "SSKK", (0.538, 0.649, 0.988)),
 )
 WAYS = {way.name: way for way in (*OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, NCUT)}
 

@@ -26,6 +26,7 @@ from mustlink.core.labels import class_texts, n_classes_in, numbered_after
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
+from mustlink.discretize.satisfaction import moved_by_pairs
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
 from mustlink.eigen.problem import EigenOptions, EigenSolution, FeasibleCuts
@@ -49,6 +50,7 @@ class InformedClusterer(GraphClusterer):
     """Base of the clusterers that take labels and constraints."""
 
     _most_folds = None  # type: int | None  # splits that choose a parameter, see `FitSpec`
+    _pull = 0.0  # of pairs on single nodes at the end of a fit in memory, see `moved_by_pairs`
 
     @abstractmethod
     def _check(self) -> None:
@@ -193,6 +195,23 @@ class InformedClusterer(GraphClusterer):
 
     def _tried_on_graphs(self) -> type[GraphClusterer]:
         return NCut
+
+    def _twin(self) -> Self:
+        twin = super()._twin()
+        twin._pull = self._pull
+        return twin
+
+    def _pulled(self, work: Any, clusters: Any, known: Constraints, k: int) -> Any:
+        """Clusters of working nodes, single ones moved to where their pairs want them; a note."""
+        if not (self._pull and work.home == MEMORY):
+            return clusters
+        nodes = work.laplacian.nodes
+        of_nodes = np.full(work.graph.n_nodes, -1, dtype=np.int64)
+        of_nodes[nodes] = clusters
+        found, moved = moved_by_pairs(work.graph, of_nodes, known, self._pull, k)
+        if moved:
+            work.recorder.note(f"pairs: {moved:,} nodes moved to where pairs and neighbours are")
+        return found[nodes]
 
     def _of_nodes(self, given: Constraints, work: Any) -> Constraints:
         """What is known of rows, of the nodes that they are; warns of contradictions.
@@ -360,6 +379,7 @@ class ConstrainedSpectral(InformedClusterer):
         choice, solution = work.kept("embedding", depends, embedding, KEPT)
         rows = request.rows(solution)
         clusters = work.kept("clusters", depends, clustered)
+        clusters = self._pulled(work, clusters, known, k)
         self.labels_ = self._labels(work, clusters, k)
         with recorder.stage("labels"):
             check_answer(work.space.dots(rows, rows), "embedding")

@@ -43,6 +43,7 @@ BLIND = "NCut"  # a part that does not see the labels
 _TRIAL_TREES = 25
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
 _FULL = 1000  # nodes up to which the full problem is tried
+_ROUGH = 0.05  # of pairs that are spread in a trial: all of a matrix's eigenvectors take longer
 _MOST = 150  # vectors of a trial, but for many clusters
 _FOLDS = 2  # by which a parameter of a trial is chosen
 _LOST = 0.01  # share of the rows in a cluster from which it is said that it halved
@@ -273,6 +274,8 @@ def hastened(made: Any, graph: Graph | None = None, n_pairs: int = 0) -> Any:
     own = made.get_params()
     if own.get("alpha") == AUTO:
         made.set_params(alpha=_HALF_WAY)
+    if "new_edges" in own and graph is not None and graph.n_nodes > _FULL:
+        made.set_params(solver="diffusion", tol=_ROUGH)
     if "subspace" in own and graph is not None:
         if 2 * n_pairs >= graph.n_nodes and graph.n_nodes <= _FULL:
             return made.set_params(subspace="exact")

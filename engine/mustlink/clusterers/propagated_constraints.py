@@ -208,8 +208,10 @@ class PropagatedConstraints(InformedClusterer):
                 if best is None or one.rank > best.rank:
                     best = one
             del adjusted, one  # before the next is made
-        sizes = best.cut.sums.sizes
-        self.labels_ = self._labels(work, best.cut.clusters, k, sizes, best.lost)
+        clusters, sizes = self._pulled(work, best.cut.clusters, known, k), best.cut.sums.sizes
+        if clusters is not best.cut.clusters:
+            sizes = work.cluster_sizes(np.where(clusters < 0, k, clusters), k + 1)[:k]
+        self.labels_ = self._labels(work, clusters, k, sizes, best.lost)
         warn_of_gap(best.cut, recorder, informed=True)
         cut, network = network_of(work, best.cut, k)
         kept = warn_if_broken(self.labels_, known, recorder)

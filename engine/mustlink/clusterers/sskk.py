@@ -126,7 +126,8 @@ class SSKK(InformedClusterer):
             tried[name] = work.kept(stage, depends, descended, (Descent, KernelClusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         best = tried[used]
-        self.labels_ = self._labels(work, best.state.labels, k)
+        clusters = self._pulled(work, best.state.labels, known, k)
+        self.labels_ = self._labels(work, clusters, k)
         with recorder.stage("clusters"):
             self.embedding_ = work.graph.spread(_edge_shares(problem, laplacian, best))
         self.graph_ = work.graph

@@ -1,4 +1,7 @@
-"""What the edges of nodes say of clusters: shares of weight, weights between clusters, cuts."""
+"""What the edges of nodes say of clusters: shares of weight, weights between clusters, cuts.
+
+And moves of single nodes to the cluster that their edges and pairs say.
+"""
 
 from __future__ import annotations
 
@@ -147,3 +150,50 @@ def row_cuts(matrix: sp.csr_matrix, place: NDArray[np.int64]) -> tuple[Floats, F
     arrays = matrix.indptr, matrix.indices, matrix.data
     _row_cuts(place.size, matrix.nnz, *arrays, place, volume, inside)
     return volume, inside
+
+
+# --- Single nodes moved to where their edges and pairs want them
+
+
+@kernel()
+def _moved(W: Any, pairs: Any, labels: Any, order: Any, k: int, sweeps: int) -> int:
+    indptr, indices, data = W
+    p_indptr, p_indices, p_data = pairs
+    votes = np.zeros(k)
+    for sweep in range(sweeps):
+        changed = 0
+        for i in order:
+            votes[:] = 0.0
+            total = 0.0
+            for q in range(indptr[i], indptr[i + 1]):
+                j = indices[q]
+                if j != i and labels[j] >= 0:
+                    votes[labels[j]] += data[q]
+                    total += data[q]
+            if total > 0.0:
+                votes /= total
+            for q in range(p_indptr[i], p_indptr[i + 1]):
+                if labels[p_indices[q]] >= 0:
+                    votes[labels[p_indices[q]]] += p_data[q]
+            best = np.argmax(votes)
+            if votes[best] > votes[labels[i]] + 1e-9:
+                labels[i] = best
+                changed += 1
+        if changed == 0:
+            return sweep
+    return sweeps
+
+
+def moved_by_links(
+    W: sp.csr_matrix, links: sp.csr_matrix, labels: Ints, order: Ints, k: int, sweeps: int
+) -> tuple[Ints, int]:
+    """Labels (n,) after moves that each raise a node's votes, and how many sweeps there were.
+
+    Votes of node i for cluster c: Σ_j w_ij [l_j = c]/Σ_j w_ij + Σ_j q_ij [l_j = c], j ≠ i, of the
+    weights W (n, n) and the `links` Q (n, n), q > 0 must-links and q < 0 cannot-links, both CSR.
+    Nodes of `order` are visited in turn until none moves; -1 are in no cluster and stay. Cost: a
+    pass over W and Q a sweep.
+    """
+    found = labels.copy()
+    arrays = [(M.indptr, M.indices, M.data) for M in (W, links)]
+    return found, int(_moved(arrays[0], arrays[1], found, order, k, sweeps))

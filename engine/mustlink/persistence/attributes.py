@@ -96,6 +96,10 @@ def _whole(name: str, value: Any, graph: Graph) -> None:
     refuse(not isinstance(value, int) or not 0 <= value < max(_MOST, graph.n_rows**2), name)
 
 
+def _share(name: str, value: Any, graph: Graph) -> None:
+    refuse(type(value) is not float or not 0 <= value <= 1, name)
+
+
 def _either(*kinds: type) -> Check:
     def check(name: str, value: Any, graph: Graph) -> None:
         refuse(value is not None and not isinstance(value, kinds), name)
@@ -232,6 +236,7 @@ _CHECKS: dict[str, Check] = {
     "n_features_in_": _whole,
     "_used_seed": _whole,
     "_amount": _whole,
+    "_pull": _share,
     "_first_new": _whole,
     "_acted": _either(bool),
     "_counted": _either(str),

@@ -23,6 +23,7 @@ def statements(graph: Graph, labels: Ints) -> Ints:
 
     Of a class with more than twice the median number of labels of the others, at least half of
     which are neighbours of each other, a set without neighbours is left, at most the median number:
+    those with the fewest neighbours among the class's labels, which were not drawn round, of equals
     the first of a random order. Cost: the edges of such labels.
     """
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
@@ -32,10 +33,20 @@ def statements(graph: Graph, labels: Ints) -> Ints:
         if counts[at] <= _FAR_MORE * usual:
             continue
         rows = rng.permutation(np.flatnonzero(labels == classes[at]))
+        rows = rows[np.argsort(_company(graph, rows), kind="stable")]
         alone = _apart(graph, rows)
         if alone.size <= (1 - _REPEATED) * rows.size:
             found = found.copy() if found is labels else found
             found[np.setdiff1d(rows, alone[:usual])] = -1
+    return found
+
+
+def _company(graph: Graph, rows: Ints) -> Ints:
+    """How many of the nodes of rows (m,) are neighbours of each one's, (m,)."""
+    nodes: Any = rows if graph.rows is None else graph.rows[rows]
+    there = np.zeros(graph.n_nodes)
+    there[nodes] = 1.0
+    found: Ints = np.rint((graph.affinity[nodes] > 0) @ there).astype(np.int64)
     return found
 
 
