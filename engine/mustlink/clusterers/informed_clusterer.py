@@ -30,6 +30,7 @@ from mustlink.discretize.satisfaction import moved_by_pairs
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
 from mustlink.eigen.problem import EigenOptions, EigenSolution, FeasibleCuts
+from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.side_information import side_information, told_of_all
@@ -289,7 +290,9 @@ class ConstrainedSpectral(InformedClusterer):
             return full_problem(k)
         auto = isinstance(self.subspace, str)
         vectors = eigenvectors(USUAL * k, least=k) if auto else eigenvectors(int(self.subspace))
-        return replace(vectors, on_networks=float(self.regularization == "auto"))
+        rough = self.tol is None or self.tol >= BASIS_TOL
+        kept = (1.0 + rough) * (self.regularization == "auto")  # in double precision all the same
+        return replace(vectors, on_networks=kept, rough=rough)
 
     def _check_parameter(self) -> None:
         """Raise InputError for a parameter of the method that makes no sense."""

@@ -28,6 +28,7 @@ from mustlink.errors import InputError
 
 RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, the first time ever
 TOGETHER, _NARROW = 32, 4  # equations solved at a time: as a rule, and where memory is short
+FEW = 20_000  # nodes up to which single precision would save nothing
 ELIMINATED = 4_000  # nodes up to which equations may be solved by exact elimination
 MOST_COUNTED = 20  # clusters: n_clusters="auto" counts up to so many in graphs of points
 MOST_TRIED = 20_000  # nodes of a graph, of which no sample can be taken, on which `Auto` tries
@@ -112,6 +113,7 @@ class Cost:
       are computed at a time.
       Fewer, 4 at least, where memory is short: the answers are the same.
     * `guarded`: some columns more are computed, that the wanted ones converge.
+    * `rough`: vectors need not be sharp: of more than `FEW` nodes blocks are in single precision.
     * `double`: blocks are in double precision even where the graph is in single.
     * `per_weight`: bytes of what else a stored weight has. `spreads`: a second, adjusted graph is
       cut.
@@ -126,6 +128,7 @@ class Cost:
     held: float = 0.0
     together: int | None = None
     guarded: bool = True
+    rough: bool = False
     double: bool = False
     per_weight: int = 0
     spreads: bool = False
@@ -156,7 +159,8 @@ class Cost:
         """Bytes of the process at its peak: at most, or as a rule."""
         width = self._width(self.columns if columns is None else columns)
         at_once = width if self.together is None else min(width, self.together)
-        number = 8 if self.double else entry_bytes(single)
+        rough = self.rough and usual and size.n > FEW
+        number = 8 if self.double else entry_bytes(single or rough)
         blocks = number * ((self.usual if usual else self.blocks) * at_once + self.held * width)
         made = min(_TASKS, 3 * number * size.n * at_once)
         made += _SMALL * width**2 if self.guarded else 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.context.method_cost import FEW
 from mustlink.context.workspace import SolutionKey
 from mustlink.core import dense_algebra
 from mustlink.core.deadline import Deadline
@@ -31,7 +32,6 @@ DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _SINGLE = 1e-4  # residual down to which single precision does, at half the cost
 _BLUNT = 1e-2  # residual from which on it is no worse: what it rounds is a ten thousandth of that
-_FEW = 20_000  # nodes up to which it would save nothing
 
 
 def is_small(laplacian: NormalizedLaplacian) -> bool:
@@ -142,7 +142,7 @@ def two_precisions(
         "deadline": deadline,
     }
     rough = laplacian.in_single
-    if rough is laplacian or laplacian.size <= _FEW:
+    if rough is laplacian or laplacian.size <= FEW:
         return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, **how)
     whole, enough = tol < _BLUNT, max(tol, _SINGLE)
     first = nested(rough, grids, k, tol=enough, max_iter=key.max_iter, whole=whole, **how)
