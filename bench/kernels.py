@@ -90,6 +90,11 @@ def runs() -> list[Run]:
     more = "cluster points.h5:/points -k 4 --labels points.h5:/known"
     return [
         *found,
+        Run("Auto", more),
+        Run("Auto", "cluster points.h5:/points -k 4 --constraints pairs.csv"),
+        Run("Auto", "cluster plane.h5:/points -k 4 --constraints pairs.csv"),
+        Run("Auto", "cluster few.h5:/points -k 4 --constraints few-pairs.csv"),
+        Run("Auto", "propagate points.h5:/points --labels points.h5:/known"),
         Run("DISIM", "cluster follows.edges -k 4 -m disim"),
         Run("CSP", more + " --membership --hierarchy"),
         Run("CSP", more + " --standardize --metric cosine"),

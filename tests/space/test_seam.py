@@ -42,6 +42,7 @@ SEE = {
     "propagation/statements.py": "walks along edges between labelled nodes",
     "propagation/propagator.py": "none: a number of edges",
     "discretize/merge_tree.py": "sums edges between small clusters, after the fit",
+    "discretize/satisfaction.py": "moves nodes along edges and pairs, after the fit",
     "discretize/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
