@@ -5,6 +5,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink_io.formats import shown
 from mustlink_io.ui import map_view, node_view, opening
 
 
@@ -120,27 +121,27 @@ def test_the_first_window_leaves_outliers_out():
 
 
 def test_texts_are_words_and_no_code():
-    told = node_view.of_texts(["<script>alert(1)</script>", b"a & b", "x" * 9000])
+    told = shown.of_texts(["<script>alert(1)</script>", b"a & b", "x" * 9000])
     assert "<script>" not in told(0)
     assert "a &amp; b" in told(1)
     assert len(told(2)) < 3000
 
 
 def test_rows_have_the_names_of_their_columns():
-    told = node_view.of_rows(np.array([[1.5, 2.0], [3.0, 4.25]]), ["<b>weight", "height"])
+    told = shown.of_rows(np.array([[1.5, 2.0], [3.0, 4.25]]), ["<b>weight", "height"])
     assert "&lt;b&gt;weight" in told(1)
     assert "4.25" in told(1)
 
 
 def test_arrays_are_shown_as_what_they_are(tmp_path):
     images = np.random.default_rng(0).random((4, 5, 6))
-    assert "data:image/png;base64," in node_view.of_array(images, 4, "here")(2)
-    assert "<table>" in node_view.of_array(images[..., 0], 4, "here")(2)
-    assert "fir" in node_view.of_array(np.array(["oak", "elm", "ash", "fir"]), 4, "here")(3)
+    assert "data:image/png;base64," in shown.of_array(images, 4, "here")(2)
+    assert "<table>" in shown.of_array(images[..., 0], 4, "here")(2)
+    assert "fir" in shown.of_array(np.array(["oak", "elm", "ash", "fir"]), 4, "here")(3)
     with pytest.raises(InputError, match="but there are 5 rows"):
-        node_view.of_array(images, 5, "here")
+        shown.of_array(images, 5, "here")
     with pytest.raises(InputError, match="text or numbers"):
-        node_view.of_array(images.astype(complex), 4, "here")
+        shown.of_array(images.astype(complex), 4, "here")
 
 
 def test_a_folder_has_a_picture_for_each_row(tmp_path):
@@ -148,9 +149,9 @@ def test_a_folder_has_a_picture_for_each_row(tmp_path):
 
     for name in ("b.png", "a.png", "note.txt"):
         save_image(np.zeros((4, 4, 3), dtype=np.uint8), tmp_path / name)
-    assert "a.png" in node_view.of_folder(tmp_path, 2)(0)
+    assert "a.png" in shown.of_folder(tmp_path, 2)(0)
     with pytest.raises(InputError, match="2 pictures"):
-        node_view.of_folder(tmp_path, 3)
+        shown.of_folder(tmp_path, 3)
 
 
 @pytest.mark.browser

@@ -13,12 +13,11 @@ from mustlink.clusterers.embedding import LaplacianEigenmaps
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink_io.pictures.plane import plane, spread_in_plane
 from mustlink_io.ui.node_session import NodeSession, is_known
 from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, of_groups, packed, panel
 
 Floats = NDArray[np.float64]
-_SAMPLE = 20_000  # rows from which directions are found
-_RIDGE = 1e-6  # of the mean variance: columns may depend on each other
 _OUTER = 0.001  # share of rows on either side that do not decide what is shown at first
 _MARGIN = 0.04
 _MAPS = 6  # vectors of a graph, among which its map is found
@@ -30,9 +29,8 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     `coordinates` (n, 2) are taken as they are, and so are points of two columns. Else it is the
     plane in which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of
     points, or of a graph's embedding; found from a sample. A fit without an embedding of two
-    columns has Laplacian eigenmaps made of its graph, which take an eigenproblem. The rows of an
-    embedding crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median.
-    Raises InputError.
+    columns has Laplacian eigenmaps made of its graph, which take an eigenproblem. Rows of an
+    embedding are spread, see `pictures.plane`. Raises InputError.
     """
     estimator = chosen(estimator)
     n = estimator.labels_.size
@@ -42,15 +40,13 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     if isinstance(points, np.ndarray) and points.ndim == 2 and len(points) == n:
         if points.shape[1] == 2:
             return _finite(points)
-        return _finite(points @ _plane(points, estimator.labels_))
+        return _finite(points @ plane(points, estimator.labels_))
     rows = getattr(estimator, "embedding_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and len(rows) == n):
         rows = _eigenmaps(estimator)
     elif rows.shape[1] < 2:
         rows = np.column_stack([rows, _eigenmaps(estimator)])
-    found = rows @ _plane(rows, estimator.labels_)
-    found -= np.median(found, axis=0)
-    return _finite(np.arcsinh(found / np.maximum(np.median(np.abs(found), axis=0), 1e-30)))
+    return _finite(spread_in_plane(rows, estimator.labels_))
 
 
 def checked_coordinates(coordinates: Any, n: int) -> NDArray[np.float32]:
@@ -109,33 +105,6 @@ def _eigenmaps(estimator: Any) -> NDArray[np.float64]:
     made = LaplacianEigenmaps(d, affinity="precomputed", random_state=0).fit(graph)
     found: NDArray[np.float64] = np.asarray(made.embedding_)
     return found
-
-
-def _plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """Two directions (p, 2), by the generalised eigenproblem of scatter between and within."""
-    from scipy.linalg import eigh
-
-    n, p = rows.shape
-    some = np.random.default_rng(0).permutation(n)[:_SAMPLE]
-    X = rows[some].astype(np.float64)
-    scale = X.std(axis=0)
-    scale[scale == 0] = 1.0
-    X = (X - X.mean(axis=0)) / scale
-    if p < 2:
-        return np.column_stack([1 / scale, np.zeros(p)]).astype(np.float32)
-    groups, codes = np.unique(labels[some], return_inverse=True)
-    counts = np.bincount(codes)
-    sums = np.zeros((groups.size, p))
-    np.add.at(sums, codes, X)
-    means = sums / counts[:, None]
-    within = (X - means[codes]).T @ (X - means[codes]) / len(X)
-    between = X.T @ X / len(X) - within
-    if groups.size < 3:  # these have one direction, the widest is put beside it
-        between += 1e-3 * within @ within
-    within += _RIDGE * np.trace(within + between) / p * np.eye(p)
-    found = eigh(between, within)[1][:, ::-1][:, :2]
-    found *= np.sign(found[np.abs(found).argmax(axis=0), [0, 1]])
-    return np.asarray(found / scale[:, None], dtype=np.float32)
 
 
 def _finite(found: NDArray[Any]) -> NDArray[np.float32]:
