@@ -10,7 +10,6 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
@@ -99,6 +98,8 @@ def _check_tree(file: h5py.File, found: dict[str, Any]) -> None:
     where = f"{file.filename}:/hierarchy"
     if tree is None or parts is None or not 0 < len(tree) < _MOST_PARTS:
         raise InputError(f"{where}: damaged: no linkage with the clusters of its parts")
+    from scipy.cluster.hierarchy import is_valid_linkage  # imports scipy.spatial
+
     small = np.abs(tree, dtype=np.float64) < LARGEST
     if not small.all() or not is_valid_linkage(tree.astype(np.float64)):
         raise InputError(f"{where}/linkage: damaged: no linkage")
@@ -223,7 +224,7 @@ def _graph(path: Path, report: ResultReport, held: Arrays) -> Any:
     if held.known is None and held.classes is None and not _is_network(report, held):
         return None
     try:
-        graph = chosen(load_model(path, to_look_at=True)).graph_
+        graph = chosen(load_model(path, light=True)).graph_
     except InputError:
         return None
     return graph if graph.shares is None and graph.n_rows == held.labels.size else None

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 import mustlink
 from mustlink.constraints import Constraints
+from mustlink.core.labels import best_matches
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
@@ -93,7 +93,7 @@ def classes_of(
     numbers, (classes, code) = np.array(groups), np.unique(known_labels[known], return_inverse=True)
     agree = 0.5 * np.equal.outer(numbers, classes)
     np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
-    pairs = zip(*linear_sum_assignment(agree, maximize=True), strict=True)
+    pairs = zip(*best_matches(agree), strict=True)
     found = {int(numbers[i]): int(classes[j]) for i, j in pairs if agree[i, j] > 0}
     free = count(int(max(numbers.max(), classes.max())) + 1)
     taken = set(classes.tolist())
