@@ -14,8 +14,9 @@ from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink_io.pictures.plane import plane, spread_in_plane
+from mustlink_io.ui.legend import SCALE, Legend, colours_of
 from mustlink_io.ui.node_session import NodeSession, is_known
-from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, of_groups, packed, panel
+from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, packed, panel
 
 Floats = NDArray[np.float64]
 _OUTER = 0.001  # share of rows on either side that do not decide what is shown at first
@@ -175,14 +176,9 @@ class MapPicture:
 _WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
-_SCALE = ("#f4d03f", "#21918c", "#2b1055")  # of confidence from 0 to 1, by lightness too
-_LISTED = 60  # clusters in the key of colours
+_NAMED, _BY = 60, 20_000  # clusters whose names are on the map, and rows that say where
 _NEAR = 0.02  # of the map's width: how far from the mouse a row is still below it
 _WAIT = 150  # milliseconds after which a zoom is drawn
-_KEY = """
-span { display: inline-block; margin-right: 14px; font-variant-numeric: tabular-nums; }
-i { display: inline-block; width: 160px; height: 10px; margin: 0 6px; border-radius: 2px; }
-"""
 
 
 class MapView:
@@ -199,6 +195,7 @@ class MapView:
         where: NDArray[np.float32],
         status: Status,
         changed: Callable[[], None],
+        changed_names: Callable[[], Any] = str,
     ) -> None:
         self.session, self.where, self._changed = session, where, changed
         self.chosen: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -208,9 +205,7 @@ class MapView:
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
         self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
         self._waiting, self._wide = False, _WIDE
-        self.key = panel().pane.HTML(
-            "", stylesheets=[_KEY], css_classes=["key"], sizing_mode="stretch_width"
-        )
+        self.legend = Legend(session, status, changed_names, self._fade)
         self.hovered = panel().pane.HTML(
             "", height=18, css_classes=["hovered"], sizing_mode="stretch_width", margin=(0, 10)
         )
@@ -230,28 +225,26 @@ class MapView:
             codes = np.searchsorted(groups, session.labels)
             codes = np.minimum(codes, groups.size - 1)
             codes[groups[codes] != session.labels] = -1
-            self._picture.by_group(codes, of_groups(session.groups))
+            self._picture.by_group(codes, colours_of(session))
         else:
-            self._picture.by_value(session.confidence, _SCALE)
-        self._tell_key(way)
+            self._picture.by_value(session.confidence, SCALE)
+        self.legend.refresh(way)
+        self._name(way)
         self._draw()
         self._mark(self._known, np.flatnonzero(is_known(session.known_labels))[:_MARKED])
 
-    def _tell_key(self, way: str) -> None:
-        session = self.session
-        if way == "confidence":
-            self.key.object = (
-                f"not sure<i style='background:linear-gradient(90deg,{','.join(_SCALE)})'></i>"
-                f"sure; {session.confidence_means}"
-            )
-            return
-        groups, sizes = session.groups, session.history[-1].sizes
-        colours, more = of_groups(groups), len(groups) - _LISTED
-        self.key.object = "".join(
-            f"<span><b style='color:{colour}'>■</b> {escape(session.names[one])} "
-            f"<small>{size:,}</small></span>"
-            for one, colour, size in zip(groups[:_LISTED], colours, sizes, strict=False)
-        ) + (f"and {more:,} more" if more > 0 else "")
+    def _name(self, way: str) -> None:
+        """Write names of clusters where half of their rows are on either side."""
+        step = max(1, len(self.where) // _BY)
+        where, labels = self.where[::step], np.asarray(self.session.labels[::step])
+        shown = self.session.groups[:_NAMED] if way == "cluster" else []
+        middle = [np.median(where[labels == one], axis=0) for one in shown if (labels == one).any()]
+        names = [str(self.session.names[one])[:24] for one in shown if (labels == one).any()]
+        x, y = np.array(middle).reshape(-1, 2).T
+        self._names.data = {"x": x, "y": y, "text": names}
+
+    def _fade(self, share: float) -> None:
+        self._image.glyph.global_alpha = share
 
     def _coloured(self) -> str:
         self.refresh()
@@ -297,7 +290,9 @@ class MapView:
         self.figure.toolbar.logo = None
         self.figure.outline_line_color = "#d9dfe4"
         self.pixels = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
-        self.figure.image_rgba("image", source=self.pixels, x="x", y="y", dw="dw", dh="dh")
+        self._image = self.figure.image_rgba(
+            "image", source=self.pixels, x="x", y="y", dw="dw", dh="dh"
+        )
         self._known, self._picked, self._question = (
             ColumnDataSource({"x": [], "y": [], "size": []}) for _ in range(3)
         )
@@ -316,6 +311,12 @@ class MapView:
              line_width=1, nonselection_line_alpha=1.0)  # fmt: skip
         draw("x", "y", source=self._question, marker="star", size=26, fill_color="#f0e442",
              line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
+        self._names = ColumnDataSource({"x": [], "y": [], "text": []})
+        self.figure.text(
+            "x", "y", "text", source=self._names, text_font_size="14px", text_align="center",
+            text_font_style="bold", text_color="#1f2933", text_baseline="middle",
+            background_fill_color="white", background_fill_alpha=0.75, padding=3, border_radius=3,
+        )  # fmt: skip
         lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
         self.figure.add_tools(lasso, TapTool(), PanTool(), zoom, ResetTool())
         self.figure.toolbar.active_drag = lasso

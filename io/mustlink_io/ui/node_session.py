@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -175,6 +176,7 @@ class NodeSession:
         self.waiting: list[int] = []
         self.listeners: list[Callable[[], None]] = []
         self.may_replace: set[Any] = set()  # files that may be written anew
+        self.colours: dict[Any, str] = {}  # of groups that a person coloured
         self._past: list[Version] = []
         self._future: list[Version] = []
         self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
@@ -387,6 +389,16 @@ class NodeSession:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
         self._change([*self.answers, answer], self.words(answer))
+
+    def recolour(self, group: Any, colour: str) -> None:
+        """Show a cluster or class in a colour, #rrggbb, in every tab; raises InputError."""
+        if group not in self.groups or re.fullmatch(r"#[0-9a-fA-F]{6}", colour) is None:
+            raise InputError(
+                f"colour: {group}, {colour}; give a cluster that there is, and #rrggbb"
+            )
+        self.colours[group] = colour
+        for tell in list(self.listeners):
+            tell()
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; where that fails, none counts."""

@@ -200,7 +200,16 @@ class QuestionsView:
 
 
 _SHOWN = 8  # last rows of the history
-_SMALL = "img { width: 155px; height: auto; margin-right: 6px; }"  # two of them beside each other
+_SMALL = """
+img { width: 155px; height: auto; margin-right: 6px; }
+.rows { max-height: 230px; overflow: auto; margin-top: 4px; }
+.rows div { display: inline-block; vertical-align: top; max-width: 96px; max-height: 96px;
+            overflow: hidden; margin: 0 4px 4px 0; padding: 2px; border: 2px solid #d9dfe4; }
+.rows div.foreign { border-color: #d55e00; }
+.rows div div, .rows div table { border: none; font-size: 10px; }
+.rows img { width: 70px; margin: 0; display: block; }
+"""  # two of them beside each other, or many small ones
+_IN_GRID = 24
 
 
 class NodeView:
@@ -216,7 +225,7 @@ class NodeView:
         pn = panel()
         self.session, self.show, self.output = session, show, output
         self.status = Status()
-        self.map = MapView(session, where, self.status, self._chosen)
+        self.map = MapView(session, where, self.status, self._chosen, self.refresh)
         self.map.values = getattr(show, "line", None)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
         self.questions.command = self._command
@@ -231,6 +240,7 @@ class NodeView:
             name="together", disabled=True, visible=session.takes_pairs
         )
         self.apart = pn.widgets.Button(name="apart", disabled=True, visible=session.takes_pairs)
+        self.only = pn.widgets.Button(name="leave out the marked ones", visible=False)
         self.undo = pn.widgets.Button(name="undo")
         self.redo = pn.widgets.Button(name="redo")
         self.export = pn.widgets.Button(name="export answers", visible=output is not None)
@@ -247,6 +257,7 @@ class NodeView:
         self.name.on_click(lambda _: work("…", self._name))
         self.together.on_click(lambda _: work("clustering …", lambda: self._pair(True)))
         self.apart.on_click(lambda _: work("clustering …", lambda: self._pair(False)))
+        self.only.on_click(lambda _: work("…", self._leave_out))
         self.undo.on_click(lambda _: self._command("undo"))
         self.redo.on_click(lambda _: self._command("redo"))
         self.back.on_click(lambda _: work("clustering …", lambda: self._one(session.take_back)))
@@ -264,7 +275,8 @@ class NodeView:
         pn = panel()
         bar = pn.FlexBox(self.map.colouring, self.undo, self.redo, self.save, self.export)
         side = pn.Column(
-            self.questions.layout(), self.picked, pn.Row(self.value, self.label, self.name),
+            self.questions.layout(), self.picked, self.only,
+            pn.Row(self.value, self.label, self.name),
             pn.Row(self.together, self.apart), self.history, self.given,
             pn.Row(self.back, self.again), width=360,
         )  # fmt: skip
@@ -272,8 +284,9 @@ class NodeView:
         both = pn.FlexBox(
             self.map.layout(), side, align_items="flex-start", sizing_mode="stretch_width"
         )
-        above = bar, self.status.pane, self.map.key, self.map.hovered
-        return pn.Column(*above, both, sizing_mode="stretch_width")
+        above = bar, self.status.pane, self.map.legend.key, self.map.hovered
+        below = self.map.legend.layout()
+        return pn.Column(*above, both, below, sizing_mode="stretch_width")
 
     def _follow(self) -> None:
         """Show what other tabs do, as long as this one is there."""
@@ -333,10 +346,11 @@ class NodeView:
 
     def _chosen(self) -> None:
         nodes = self.map.chosen
+        self.only.visible = False
         if not nodes.size:
             text = "<b>no node chosen</b>: draw round some, or click one or two"
         elif nodes.size > 2:
-            text = f"<b>{nodes.size:,} nodes chosen</b>"
+            text = self._grid(nodes)
         else:
             called = self.session.names
             shown = "".join(self.show(int(one)) for one in nodes) if self.show else ""
@@ -349,6 +363,35 @@ class NodeView:
         self.picked.object = text
         self.label.disabled = self.name.disabled = not nodes.size
         self.together.disabled = self.apart.disabled = nodes.size != 2
+
+    def _foreign(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the chosen rows (m,) are in another cluster than most of them."""
+        kinds, codes = np.unique(np.asarray(self.session.labels)[nodes], return_inverse=True)
+        return np.asarray(codes != np.bincount(codes, minlength=kinds.size).argmax())
+
+    def _grid(self, nodes: NDArray[np.int64]) -> str:
+        """Some of many chosen rows beside each other, those that look foreign first and marked."""
+        other = self._foreign(nodes)
+        self.only.visible = bool(other.any())
+        words = f"<b>{nodes.size:,} nodes chosen</b>"
+        if other.any():
+            words += f", {other.sum():,} in another cluster than most"
+        some = [*nodes[other][: _IN_GRID // 2], *nodes[~other]][:_IN_GRID]
+        foreign = set(nodes[other].tolist())
+        cells = "".join(
+            f"<div class='{'foreign' if int(one) in foreign else 'own'}'>"
+            f"{escape(self.session.called(int(one)))}"
+            f"{self.show(int(one)) if self.show else ''}</div>"
+            for one in some
+        )
+        return f"{words}<div class='rows'>{cells}</div>"
+
+    def _leave_out(self) -> str:
+        nodes = self.map.chosen
+        left = nodes[~self._foreign(nodes)]
+        self.map.choose(left)
+        self._chosen()
+        return f"{nodes.size - left.size:,} left out"
 
     def _label(self) -> str:
         self.session.label(self.map.chosen, (self.value.value_input or "").strip())
