@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linear_sum_assignment
 
 import cases
 from mustlink.core import check, labels
@@ -212,3 +213,14 @@ def test_random_state():
     assert check.as_random_state(None).random() != check.as_random_state(None).random()
     refuses(check.as_random_state, -1, words="at least 0")
     refuses(check.as_random_state, "seed", words="not a whole number")
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 40), st.integers(0, 2**31))
+@settings(max_examples=60, deadline=None)
+def test_best_matches_are_those_of_the_hungarian_method(a, b, most, seed):
+    worth = np.random.default_rng(seed).integers(0, most, (a, b)) / 2
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    found = labels.best_matches(worth)
+    assert worth[found].sum() == worth[rows, columns].sum()
+    assert_array_equal(found, (rows, columns))
+    assert labels.best_matches(np.zeros((0, 3)))[0].size == 0

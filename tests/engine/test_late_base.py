@@ -107,3 +107,25 @@ RUN = "from mustlink_io.commands.cli import run; run({})"
 def test_modules_that_are_not_loaded(code, absent):
     asked = f"\nimport sys; print([name for name in {absent!r} if name in sys.modules])"
     assert python(code + asked).splitlines()[-1] == "[]"
+
+
+_WITHOUT = """
+import sys
+from mustlink.core.scikit_learn import unbound
+import mustlink as ml
+from copy import copy
+made = unbound(ml.CSP, n_clusters=3, beta=0.1)
+other = copy(made)
+found = other.get_params()
+assert "sklearn" not in sys.modules
+assert type(other) is ml.CSP and other is not made
+made.set_params(n_clusters=4)
+assert "sklearn" in sys.modules
+assert (made.n_clusters, other.n_clusters) == (4, 3)
+assert found == ml.CSP(n_clusters=3, beta=0.1).get_params() == other.get_params()
+assert copy(other).get_params() == found
+"""
+
+
+def test_what_is_read_from_a_file_needs_no_scikit_learn_before_it_is_set():
+    python(_WITHOUT)

@@ -168,3 +168,50 @@ def test_rows_are_read_as_the_command_had_them(tmp_path, options):
     data = Input(role="data", name=str(path), sha256=sha256(path))
     source = RowSource.of([data], f"mustlink cluster mails.csv {options}", 2, tmp_path)
     assert (source.why, source.text, source.titles) == ("", "body", ["body", "length"])
+
+
+def test_rows_are_shown_as_pictures(told, folder):
+    pytest.importorskip("PIL.Image")
+    np.save(folder / "leaves.npy", np.random.default_rng(0).integers(0, 255, (N, 6, 5), np.uint8))
+    code, _, err = told("report", "table.h5", "-o", "seen.html", "--show", "leaves.npy")
+    assert (code, err) == (0, "")
+    html = (folder / "seen.html").read_text(encoding="utf-8")
+    facts = json.loads(told("report", "table.h5", "--json")[1])
+    doubtful = {one["row"] for one in facts["about"]["doubtful"]}
+    seen = [int(row) for row in re.findall(r"<img alt='row (\d+)' src='data:image/png", html)]
+    assert doubtful <= set(seen)
+    assert len(seen) > len(doubtful) + 3 * 3  # and more typical ones than without
+    code, _, err = told("report", "table.h5", "-o", "seen.html", "--show", "trees.csv")
+    assert code == 2
+    assert "folder of pictures" in err
+
+
+def test_stability_is_that_of_the_engine(told, folder):
+    code, _, _ = told(
+        "cluster", "trees.csv", "-k", 3, "-m", "ncut", "--stability", "--quiet", "-o", "again.h5"
+    )
+    assert code == 0
+    code, out, _ = told("report", "again.h5", "-o", "again.html", "--json")
+    facts = json.loads(out)
+    twin = ml.stability(ml.load(folder / "again.h5"))
+    assert facts["stability"]["mean"] == pytest.approx(twin.mean)
+    assert facts["stability"]["clusters"] == pytest.approx(twin.clusters.tolist())
+    html = (folder / "again.html").read_text(encoding="utf-8")
+    assert html.count("of it is found again") == 3
+    assert "--stability" in facts["command"]
+    plain = json.loads(told("report", "net.h5", "--json")[1])
+    assert plain["stability"] is None
+
+
+def test_what_was_hidden_is_a_figure_of_the_result(told, folder):
+    _, _, _ = told("propagate", "trees.csv", "--labels", "few.csv", "--quiet", "-o", "auto.h5")
+    est = ml.load(folder / "auto.h5")
+    facts = json.loads(told("report", "auto.h5", "-o", "auto.html", "--json")[1])
+    chosen = next(one for one in est.candidates_ if one["chosen"])
+    assert facts["held_out"] == {"of": "labels", "share": chosen["held_out"], "n": None}
+    html = " ".join((folder / "auto.html").read_text(encoding="utf-8").split())
+    assert "labels that were hidden from the fit" in html
+    kept = json.loads(told("report", "table.h5", "--json")[1])["held_out"]
+    assert kept["of"] == "constraints"
+    best = max(score for *_, score, _ in ml.load(folder / "table.h5").report_.extra["candidates"])
+    assert 0.5 < kept["share"] <= best

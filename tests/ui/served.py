@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 import mustlink as ml
+from mustlink_io.formats.shown import of_texts
 from mustlink_io.ui import opening
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.node_view import of_texts
 
 NAMES = ("oak", "elm", "ash", "fir")
 

@@ -1,10 +1,13 @@
 """Where rows are on the map, which a lasso takes, and what a question shows of them."""
 
+from html import escape
+
 import numpy as np
 import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink_io.formats import shown
 from mustlink_io.ui import map_view, node_view, opening
 
 
@@ -120,27 +123,27 @@ def test_the_first_window_leaves_outliers_out():
 
 
 def test_texts_are_words_and_no_code():
-    told = node_view.of_texts(["<script>alert(1)</script>", b"a & b", "x" * 9000])
+    told = shown.of_texts(["<script>alert(1)</script>", b"a & b", "x" * 9000])
     assert "<script>" not in told(0)
     assert "a &amp; b" in told(1)
     assert len(told(2)) < 3000
 
 
 def test_rows_have_the_names_of_their_columns():
-    told = node_view.of_rows(np.array([[1.5, 2.0], [3.0, 4.25]]), ["<b>weight", "height"])
+    told = shown.of_rows(np.array([[1.5, 2.0], [3.0, 4.25]]), ["<b>weight", "height"])
     assert "&lt;b&gt;weight" in told(1)
     assert "4.25" in told(1)
 
 
 def test_arrays_are_shown_as_what_they_are(tmp_path):
     images = np.random.default_rng(0).random((4, 5, 6))
-    assert "data:image/png;base64," in node_view.of_array(images, 4, "here")(2)
-    assert "<table>" in node_view.of_array(images[..., 0], 4, "here")(2)
-    assert "fir" in node_view.of_array(np.array(["oak", "elm", "ash", "fir"]), 4, "here")(3)
+    assert "data:image/png;base64," in shown.of_array(images, 4, "here")(2)
+    assert "<table>" in shown.of_array(images[..., 0], 4, "here")(2)
+    assert "fir" in shown.of_array(np.array(["oak", "elm", "ash", "fir"]), 4, "here")(3)
     with pytest.raises(InputError, match="but there are 5 rows"):
-        node_view.of_array(images, 5, "here")
+        shown.of_array(images, 5, "here")
     with pytest.raises(InputError, match="text or numbers"):
-        node_view.of_array(images.astype(complex), 4, "here")
+        shown.of_array(images.astype(complex), 4, "here")
 
 
 def test_a_folder_has_a_picture_for_each_row(tmp_path):
@@ -148,9 +151,9 @@ def test_a_folder_has_a_picture_for_each_row(tmp_path):
 
     for name in ("b.png", "a.png", "note.txt"):
         save_image(np.zeros((4, 4, 3), dtype=np.uint8), tmp_path / name)
-    assert "a.png" in node_view.of_folder(tmp_path, 2)(0)
+    assert "a.png" in shown.of_folder(tmp_path, 2)(0)
     with pytest.raises(InputError, match="2 pictures"):
-        node_view.of_folder(tmp_path, 3)
+        shown.of_folder(tmp_path, 3)
 
 
 @pytest.mark.browser
@@ -203,3 +206,74 @@ def test_save_asks_before_it_replaces_a_file(tmp_path):
     assert target.read_bytes() == b"somebody's"
     assert "written" in view._save()
     assert "written" in view._save()  # its own file
+
+
+@pytest.fixture
+def two_groups():
+    """A view of 40 rows in two groups, four of them labelled, in the browser's environment."""
+    pytest.importorskip("panel")
+    from mustlink_io.ui.node_session import NodeSession
+
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], [25, 15], axis=0)
+    X += np.random.default_rng(0).normal(size=X.shape, scale=0.3)
+    y = np.full(40, -1)
+    y[[0, 1, 30, 31]] = [0, 0, 1, 1]
+    session = NodeSession(ml.CSP(2, random_state=0).fit(X, y))
+    show = shown.of_texts([f"row <{i}>" for i in range(40)])
+    return node_view.NodeView(session, X.astype(np.float32), show), session, X
+
+
+@pytest.mark.browser
+def test_the_legend_is_sorted_and_its_classes_are_called_and_coloured_otherwise(two_groups):
+    view, session, X = two_groups
+    legend = view.map.legend
+    large, small = (session.labels[0], session.labels[39])
+    legend.group.value = small
+    legend.called.value_input = "<ash>"
+    assert "named &lt;ash&gt;" in escape(legend._rename())
+    assert session.names[small] == "<ash>"
+    assert "<ash>" not in legend.key.object
+    assert "&lt;ash&gt;" in legend.key.object
+    legend.order.value = "size"
+    assert legend.key.object.index("25") < legend.key.object.index("15")
+    legend.order.value = "name"
+    assert legend.key.object.index("15") > legend.key.object.index("25")  # 0 comes before <
+    legend.group.value = small
+    legend.colour.value = "#123456"
+    assert session.colours == {small: "#123456"}
+    assert "#123456" in legend.key.object
+    legend.group.value = large
+    assert legend.colour.value != "#123456"  # its own is shown, and set for nobody
+    assert set(session.colours) == {small}
+    legend.opacity.value = 0.4
+    assert view.map._image.glyph.global_alpha == 0.4
+    named = dict(zip(view.map._names.data["text"], view.map._names.data["x"], strict=True))
+    assert named["<ash>"] == pytest.approx(np.median(X[25:, 0]), abs=1e-5)
+    for wrong in ((small, "red"), (77, "#123456")):
+        with pytest.raises(InputError, match="give a cluster that there is"):
+            session.recolour(*wrong)
+
+
+@pytest.mark.browser
+def test_rows_inside_a_lasso_are_shown_and_the_foreign_ones_marked_before_they_are_labelled(
+    two_groups,
+):
+    view, _, _ = two_groups
+    view.map.choose([0, 1, 2, 3, 30, 4])
+    view._chosen()
+    told = view.picked.object
+    assert "6 nodes chosen</b>, 1 in another cluster than most" in told
+    assert told.count("class='foreign'") == 1
+    assert told.index("row &lt;30&gt;") < told.index("row &lt;0&gt;")
+    assert view.only.visible
+    assert view._leave_out() == "1 left out"
+    assert view.map.chosen.tolist() == [0, 1, 2, 3, 4]
+    assert not view.only.visible
+    assert "foreign" not in view.picked.object
+    view.map.choose(np.arange(30))
+    view._chosen()
+    assert (
+        view.picked.object.count("<div class='own'>")
+        + view.picked.object.count("<div class='foreign'>")
+        == node_view._IN_GRID
+    )

@@ -8,9 +8,10 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink_io.formats.shown import shown
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession, classes_of
-from mustlink_io.ui.opening import check_same, shown
+from mustlink_io.ui.opening import check_same
 
 
 def blobs(n=240, k=4, seed=0):

@@ -24,7 +24,7 @@ from mustlink.context.method_cost import Cost, eigenvectors, full_problem
 from mustlink.core.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.core.labels import class_texts, n_classes_in, numbered_after
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence
+from mustlink.core.result import Convergence, held_out_kept
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.satisfaction import moved_by_pairs
 from mustlink.eigen.memory_work import MemoryWork
@@ -400,10 +400,12 @@ class ConstrainedSpectral(InformedClusterer):
         smooth = request.in_memory and choice.p is not None
         other = 'subspace="exact" or another method' if smooth else "another method"
         shares = warn_if_broken(self.labels_, known, recorder, other)
-        network: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         if not request.in_memory:
             cut = NormalizedCut(clusters, rows, solution.values, solution.convergence, None)
-            self._cut_on_disk, network = network_of(work, cut, k)
+            self._cut_on_disk, found = network_of(work, cut, k)
+        if choice.score is not None:
+            found["held_out"] = held_out_kept(choice.score)
         choices = told_choices(self._parameter, choice, solution)
         if weighing := request.formulation.weighing:
             choices["weighing"] = weighing
@@ -413,7 +415,7 @@ class ConstrainedSpectral(InformedClusterer):
             choices,
             solution.convergence,
             shares,
-            **network,
+            **found,
             **told_cuts(solution),
             candidates=[list(row) for row in choice.scores],
         )

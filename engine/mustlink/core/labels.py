@@ -237,3 +237,20 @@ def named(names: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
     """Return names[codes]; code -1 becomes the unknown label: -1, or "" among text."""
     unknown: Any = "" if isinstance(names[0], str | bytes) else -1
     return np.where(codes >= 0, names[codes], np.array(unknown).astype(names.dtype))
+
+
+def best_matches(worth: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of a table (a, b), each taken once, whose entries have the largest sum.
+
+    At once where the largest entries of the rows are in columns of their own, and no row has two:
+    then there is no other result. Else by the Hungarian method, O(max(a, b)³), for which
+    scipy.optimize is imported, which takes longer than small tables do.
+    """
+    if worth.size:
+        rows, columns = np.nonzero(worth == worth.max(axis=1, keepdims=True))
+        if rows.size == len(worth) == np.unique(columns).size:
+            return rows, columns
+    from scipy.optimize import linear_sum_assignment
+
+    found: tuple[NDArray[np.intp], NDArray[np.intp]] = linear_sum_assignment(worth, maximize=True)
+    return found

@@ -124,6 +124,16 @@ class Report:
         }
 
 
+def held_out_right(right: NDArray[np.bool_]) -> dict[str, Any]:
+    """How many labels held out of the fit were answered `right` (m,), for `Report.extra`."""
+    return {"of": "labels", "share": float(right.mean()), "n": int(right.size)}
+
+
+def held_out_kept(share: float) -> dict[str, Any]:
+    """The share of constraints held out of the fit that is kept, for `Report.extra`."""
+    return {"of": "constraints", "share": share}
+
+
 def network_in_words(found: Mapping[str, Any]) -> str:
     """The scores of `mustlink.discretize.network_scores` in one line."""
     text = f"modularity {found['modularity']:.3f}, {found['coverage']:.1%} of the edges inside"

@@ -25,15 +25,27 @@ if TYPE_CHECKING:  # scikit-learn has no types
 else:
 
     class _Waiting:
-        """A class without scikit-learn's below it yet; no instance of it is ever made."""
+        """A class without scikit-learn's below it yet; instances are `unbound` ones alone."""
 
         @classmethod
         def _get_param_names(cls) -> list[str]:
             return sorted(name for name in signature(cls.__init__).parameters if name != "self")
 
         def get_params(self, deep: bool = True) -> dict[str, Any]:
+            found = {name: getattr(self, name) for name in self._get_param_names()}
+            if not (deep and any(hasattr(value, "get_params") for value in found.values())):
+                return found
             import_bases()
             return self.get_params(deep)  # scikit-learn's by now
+
+        def __copy__(self) -> Any:
+            made = object.__new__(type(self))
+            vars(made).update(vars(self))
+            return made
+
+        def set_params(self, **params: Any) -> Any:
+            import_bases()
+            return self.set_params(**params)
 
     def _base(name: str) -> type:
         """scikit-learn's class of that name, from the first instance on."""
@@ -78,7 +90,7 @@ else:
 def unbound(kind: type, **parameters: Any) -> Any:
     """An instance for which scikit-learn is not imported: to ask what its parameters allow.
 
-    Also one that is read from a file to be looked at alone.
+    Also one that is read from a file, to be looked at or fitted again; see `import_bases`.
     """
     one: Any = object.__new__(kind)
     one.__init__(**parameters)

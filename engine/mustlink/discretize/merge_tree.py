@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer
+from mustlink.core.labels import best_matches
 from mustlink.discretize.assign import kmeans
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
@@ -224,7 +224,7 @@ def renumbered(before: Ints, after: Ints, first_new: int) -> Renumbered:
     both = (row >= 0) & (column >= 0)
     cells = row[both] * now.size + column[both]
     shared = np.bincount(cells, minlength=old.size * now.size).reshape(old.size, now.size)
-    rows, columns = scipy.optimize.linear_sum_assignment(-shared)
+    rows, columns = best_matches(shared)
     same = shared[rows, columns] > 0
     number = np.full(now.size, -1, dtype=np.int64)
     number[columns[same]] = old[rows[same]]
@@ -252,7 +252,7 @@ def aligned(before: Ints, after: Ints, k: int) -> Ints:
     """
     both = (before >= 0) & (after >= 0)
     overlap = np.bincount(before[both] * k + after[both], minlength=k * k).reshape(k, k)
-    rows, columns = scipy.optimize.linear_sum_assignment(-overlap)
+    rows, columns = best_matches(overlap)
     number = np.full(k + 1, -1, dtype=np.int64)
     number[columns] = rows
     return number[after]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.clusterers.adjusted_graph import Adjustment
 from mustlink.clusterers.clusterer import GraphClusterer
@@ -204,6 +203,8 @@ def _hierarchy(name: str, value: Any, graph: Graph) -> None:
     _column(name, groups, graph)
     refuse(not 0 <= groups.min() <= groups.max() < graph.n_rows + _MOST_NUMBERS, name)
     refuse(not isinstance(linkage, np.ndarray) or linkage.shape != (groups.size - 1, 4), name)
+    from scipy.cluster.hierarchy import is_valid_linkage  # imports scipy.spatial
+
     refuse(groups.size > 1 and not is_valid_linkage(linkage), name)
 
 

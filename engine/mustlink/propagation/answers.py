@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.core.check import check_number
 from mustlink.core.observe import Recorder
-from mustlink.core.result import Report
+from mustlink.core.result import Report, held_out_right
 from mustlink.core.stopping import TIME_LIMIT
 from mustlink.discretize.block_model import BlockModel, refine
 from mustlink.eigen.work import MEMORY
@@ -315,6 +315,7 @@ def conclude(estimator: Any, spread: Any, P: Any, known: LabelSet, *, last: bool
             "n_labels": int(np.count_nonzero(labelled)),
             "labels_kept": float(np.mean(labels[labelled] == given[labelled])),
             "unanswered": unanswered,
+            **({} if best.right is None else {"held_out": held_out_right(best.right)}),
         },
     )
 

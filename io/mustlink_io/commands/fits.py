@@ -47,6 +47,7 @@ from mustlink_io.terminal.console import (
     prior_row,
     size,
     sizes_line,
+    stability_row,
     stage_table,
     stdout_console,
     table,
@@ -112,6 +113,11 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     "--hierarchy",
     is_flag=True,
     help="Also /hierarchy: parts of the clusters and how they merge; mustlink report draws it.",
+)
+@click.option(
+    "--stability",
+    is_flag=True,
+    help="Also how far the clusters are found again without half of the edges, by five more fits.",
 )
 @several(*OF_RUN)
 def cluster(**given: Any) -> int:
@@ -285,6 +291,7 @@ def show(result: Result) -> None:
             ("on the network", on_network(run.network)),
             ("normalised cut", bounded_cut(run.ncut)),
             ("held-out labels", held_out(run.baseline)),
+            ("stability", stability_row(run.stability)),
             ("feasible", feasible(run)),
             ("edges", _adjusted(run.adjustment)),
             ("  F on them", _spread_of(run.adjustment)),
@@ -328,7 +335,7 @@ def _spread_of(edges: ResultAdjustment | None) -> str | None:
 
 _NOT_PLANNED = {"data", "output", "key", "in_place", "overwrite", "quiet", "as_json", "resume"}
 _NOT_PLANNED |= {"fresh", "strict", "threads", "beliefs", "confidence", "membership", "workers"}
-_NOT_PLANNED |= {"scheduler", "no_model", "hierarchy"}
+_NOT_PLANNED |= {"scheduler", "no_model", "hierarchy", "stability"}
 
 
 def _of_both(own: list[click.Parameter]) -> list[click.Parameter]:
@@ -359,9 +366,10 @@ def plan(data: str, as_json: bool, command: str, ranks: int | None, **given: Any
     """Estimate peak memory and seconds of every stage of a run on DATA, without running it.
 
     Takes the options of the cluster command that decide it, and with --for propagate those of
-    propagate; fits that --confidence and --membership add are not counted, nor workers. With
-    --ranks the memory is that of each. With --memory it tells what would be done to fit, or the
-    least that works. DATA may be a size such as 10000000x16, for data that are not there yet.
+    propagate; the fits added by --stability, --confidence and --membership are not counted,
+    nor workers. With --ranks the memory is that of each. With --memory it tells what would be done
+    to fit, or the least that works. DATA may be a size such as 10000000x16, for data that are not
+    there yet.
 
     \b
       mustlink plan points.h5 -k 10

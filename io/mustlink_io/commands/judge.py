@@ -252,9 +252,17 @@ def _worst(result: Mapping[str, Any]) -> str | None:
     "--pictures", "folder", metavar="DIR", help="Write every picture there, as PNG and SVG."
 )
 @click.option("--image", help="PNG or JPEG whose pixels, row by row, are the nodes.")
+@click.option(
+    "--show", help="What a row is: a folder with a picture for each, FILE.h5:DATASET or .npy."
+)
 @JSON
 def report(
-    file: str, output: str | None, folder: str | None, image: str | None, as_json: bool
+    file: str,
+    output: str | None,
+    folder: str | None,
+    image: str | None,
+    show: str | None,
+    as_json: bool,
 ) -> None:
     """Tell what was run, how the graph, the clusters and the constraints look, and what to doubt.
 
@@ -266,13 +274,15 @@ def report(
       mustlink report out.h5 -o report.html
       mustlink report out.h5 --pictures figures      embedding.png, embedding.svg, spectrum.png, …
       mustlink report photo.h5 --image photo.jpg     segments drawn over the photograph
+      mustlink report leaves.h5 --show leaves/       typical rows and rows in doubt as pictures
       mustlink report out.h5 --json | jq .constraints
     """
     from mustlink_io.report.page import make
 
-    def show(result: Mapping[str, Any]) -> None:
+    def written(result: Mapping[str, Any]) -> None:
         facts(stdout_console(), [("warning", line) for line in result["warnings"]])
         facts(stdout_console(), [("written", path) for path in result["written"]])
 
     wanted = not (folder or as_json)
-    emit(make(file, output, folder=folder, image=image, page_wanted=wanted), as_json, show)
+    made = make(file, output, folder=folder, image=image, show=show, page_wanted=wanted)
+    emit(made, as_json, written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import h5py
 import numpy as np
@@ -135,6 +135,34 @@ class ResultBaseline(ResultPart):
     single: Count = 0
     right: Annotated[dict[str, Share], Field(max_length=20)]
     doubt: str | None = None
+
+
+class HeldOut(ResultPart):
+    """What choosing held out of the fit, and the share of it that the answer has right or kept."""
+
+    of: Literal["labels", "constraints"]
+    share: Share
+    n: Count | None = None
+
+
+class AutoCandidate(ResultPart):
+    """A method that `Auto` considered; `held_out`: labels right, or agreement with pairs."""
+
+    name: str
+    held_out: Number | None = None
+    chosen: bool = False
+
+
+class ResultStability(ResultPart):
+    """Stability of the clustering and of every cluster, over so many draws without some edges.
+
+    A cluster's is None where no row has its number.
+    """
+
+    draws: Count
+    share: Share
+    mean: Annotated[Number, Field(le=1)]
+    clusters: Annotated[list[Share | None], Field(max_length=MOST)]
 
 
 class Feasible(ResultPart):
@@ -402,6 +430,9 @@ class ResultReport(ResultPart):
     feasible: Feasible | None = None
     cuts: ResultCuts | None = None
     baseline: ResultBaseline | None = None
+    held_out: HeldOut | None = None
+    auto_candidates: Annotated[list[AutoCandidate], Field(max_length=MOST)] | None = None
+    stability: ResultStability | None = None
     adjustment: ResultAdjustment | None = None
     graph: ResultGraph | None = None
     spectrum: Spectrum | None = None

@@ -219,7 +219,8 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
                 "choices and their reasons, convergence, warnings and notes, the health of the "
                 "graph, clusters, constraints kept and broken, for how many nodes there "
                 "was a prior and how many answers agree with it, the calibration of the confidence "
-                "with its reliability table, feasible cuts of `csp`, the command line: JSON",
+                "with its reliability table, what held-out labels or constraints say, stability, "
+                "feasible cuts of `csp`, the command line: JSON",
             ),
             _text("/@parameters", "method and parameters, JSON object"),
             _text("/@versions", "of mustlink, numpy, scipy, h5py and python, JSON object"),

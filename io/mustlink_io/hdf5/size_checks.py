@@ -23,12 +23,15 @@ LZF = 32000
 _COMPRESSORS = {h5z.FILTER_DEFLATE: "gzip", LZF: "lzf"}
 _PLAIN = {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # bytes that fletcher32 adds to a chunk
+_LITTLE = 2**20  # bytes that every process has: to look for limits takes longer
 _PIECE = 2**24  # bytes inflated at once
 _REPACK = "rewrite it with: h5repack -f GZIP=4 OLD NEW"
 
 
 def check_fits(n_bytes: int, where: str) -> None:
     """Raise InputError when values that are declared can never be in this process's memory."""
+    if n_bytes <= _LITTLE:
+        return
     most = most_memory()
     if n_bytes > most:
         raise InputError(

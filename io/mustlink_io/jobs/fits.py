@@ -27,6 +27,7 @@ from mustlink_io.jobs.side_information import (
     refuse_contradictions,
 )
 
+_DRAWS, _LEFT_OUT = 5, 0.5  # fits to a graph without this share of its edges
 _SOFT = 40  # bytes a node and column: the shares, a copy, and what CSR has of them
 ON_GRAPHS, ON_PICTURES = "llgc", "gfhf"
 _DOUBLE = 8
@@ -49,6 +50,7 @@ class ClusterJob(Job):
     confidence: bool = False
     membership: bool = False
     hierarchy: bool = False
+    stability: bool = False
 
     _not_chosen: ClassVar[tuple[str, ...]] = ("ranks", "soft_labels", "beliefs")
     verb: ClassVar[str] = "cluster"
@@ -197,6 +199,21 @@ class ClusterJob(Job):
             estimator.fit(data, constraints=side, **more)
         if self.confidence or self.membership:
             estimator.calibrate(more.get("observer"))
+
+    def more_findings(self, estimator: Any, recorder: Recorder) -> dict[str, Any]:
+        """How stable the clusters are; a note where there is no time for it."""
+        if not self.stability:
+            return {}
+        from mustlink.advice.stability import stability
+
+        if recorder.deadline.remaining() < _DRAWS * estimator.report_.seconds:
+            recorder.skip_for_time("how stable the clusters are is not known")
+            return {}
+        with recorder.stage("stability without some edges"):
+            found = stability(estimator, _DRAWS, _LEFT_OUT)
+        of_clusters = [None if np.isnan(one) else float(one) for one in found.clusters]
+        values = {"draws": _DRAWS, "share": _LEFT_OUT, "mean": found.mean, "clusters": of_clusters}
+        return {"stability": values}
 
     @property
     def extras(self) -> frozenset[str]:

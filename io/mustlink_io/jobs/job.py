@@ -33,7 +33,7 @@ from mustlink_io.jobs.side_information import class_shares
 # Fields in the order in which they are typed.
 _TYPED = (
     *("n_clusters", "method", "labels", "constraints", "soft_labels", "graph", "prior"),
-    *("belief", "beliefs", "strict", "confidence", "membership", "hierarchy"),
+    *("belief", "beliefs", "strict", "confidence", "membership", "hierarchy", "stability"),
 )
 # Endings of other formats, which HDF5 under their name would be taken for.
 _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "h5ad")]
@@ -342,6 +342,10 @@ class Job(ABC):
         """Answers as entries of the result file, and findings for its report."""
         findings = {**findings_of(estimator, side), "command": self.command}
         return content_of(estimator, side), findings
+
+    def more_findings(self, estimator: Any, recorder: Recorder) -> dict[str, Any]:
+        """What was asked for that takes further fits, as entries of the report."""
+        return {}
 
     @property
     @abstractmethod

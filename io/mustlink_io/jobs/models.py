@@ -53,10 +53,11 @@ def save_model(
         writing.write(path, {**content, **shown.content()}, model_tree.writer(tree))
 
 
-def load_model(path: str | Path, data: Any = None, *, to_look_at: bool = False) -> Any:
+def load_model(path: str | Path, data: Any = None, *, light: bool = False) -> Any:
     """The estimator in a file, see `mustlink.load`; raises InputError.
 
-    One `to_look_at` alone, not to be fitted, does without scikit-learn, whose import takes longer.
+    A `light` one imports scikit-learn, which takes longer than most refits, where something needs
+    it alone.
     """
     with store.open_h5(path) as file:
         tree = model_tree.read(file, model.RECORDS)
@@ -70,7 +71,7 @@ def load_model(path: str | Path, data: Any = None, *, to_look_at: bool = False) 
     if name in ESTIMATORS:
         kinds[name] = estimator_of(name)
     try:
-        make = unbound if to_look_at else None
+        make = unbound if light else None
         estimator = model.restored(tree, kinds, data, make)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error

@@ -243,7 +243,7 @@ def left_out(job: Any, home: str, *, is_points: bool = False) -> Iterator[str]:
     yield from (
         f"--{one.replace(' ', '-')}" for one in roles if one not in read | _SIDES & method.takes
     )
-    more = ("confidence", "membership", "hierarchy")
+    more = ("confidence", "membership", "hierarchy", "stability")
     yield from (f"--{name}" for name in more if getattr(job, name, False))
     yield from ["--drop-missing"] if is_points and job.steps.drop_missing else []
     yield from [] if is_points else job.steps.options()

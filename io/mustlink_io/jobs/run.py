@@ -147,6 +147,7 @@ def _run(
         raise
     whole, estimator = estimator, chosen(estimator)
     found = look(job.labels_of(side), estimator, data, recorder)
+    more_found = job.more_findings(estimator, recorder)
     with recorder.stage("looking at the result"):
         beside = Carried.of_files(data, labels, job.extras)
         beside.prepare(estimator)
@@ -161,6 +162,7 @@ def _run(
         work.settle()
     findings = {
         **outcome,
+        **more_found,
         "baseline": found,
         "data": {"kind": data.kind, "shape": list(data.value.shape)},
         "notes": [*recorder.remarks, *work.troubles],

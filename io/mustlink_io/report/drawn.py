@@ -13,9 +13,11 @@ from mustlink import LaplacianEigenmaps
 from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.hdf5.writing import make_folder
-from mustlink_io.report.facts import ReadResult
+from mustlink_io.pictures.plane import spread_in_plane
+from mustlink_io.report.facts import ReadResult, is_shares
 
-_MAPS, _MAPPED = 6, 200_000  # coordinates of a map that is made here, and rows that it is made of
+_FEWEST, _MAPS, _MAPPED = 6, 20, 200_000  # coordinates of a map made here, at most of so many rows
+_BY_COORDINATES = 4  # clusters that are looked at by two coordinates as they are
 _ZERO = 1e-12  # eigenvalues of components, up to rounding
 
 
@@ -86,19 +88,22 @@ def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Repo
 
 def _embedding(result: ReadResult) -> ReportFigure | None:
     held, kind = result.arrays, result.facts["kind"]
-    rows = held.embedding
-    if rows is None and result.graph is not None and 4 <= held.labels.size <= _MAPPED:
-        made = LaplacianEigenmaps(
-            min(_MAPS, result.graph.n_nodes - 2), affinity="precomputed", random_state=0
-        )
+    rows, count = held.embedding, len(result.facts[kind])
+    shares = rows is None or is_shares(rows)  # in which whole classes are one point
+    if shares and result.graph is not None and 4 <= held.labels.size <= _MAPPED:
+        wanted = min(max(_FEWEST, min(count, _MAPS)), result.graph.n_nodes - 2)
+        made = LaplacianEigenmaps(wanted, affinity="precomputed", random_state=0)
         rows = np.asarray(made.fit(result.graph).embedding_)
     if rows is None or rows.shape[1] == 0:
         return None
+    where = "by the two coordinates of the embedding in which {} overlap least"
+    if rows.shape[1] > 2 and count > _BY_COORDINATES:
+        rows = spread_in_plane(rows, held.labels)
+        where = "in the plane of the embedding in which {} lie farthest apart"
     drawn = pictures.embedding(
         rows, held.labels, held.pairs, held.belief, held.known, dict(held.names)
     )
-    count, noun = len(result.facts[kind]), "class" if kind == "classes" else "cluster"
-    lines = ""
+    noun, lines = "class" if kind == "classes" else "cluster", ""
     if held.pairs is not None:
         lines = (
             " Solid lines are must-links, dashed ones cannot-links; what is broken is red. "
@@ -111,8 +116,7 @@ def _embedding(result: ReadResult) -> ReportFigure | None:
         )
     return ReportFigure(
         drawn,
-        f"The nodes by the two coordinates of the embedding in which {kind} overlap least, "
-        f"coloured and numbered by {noun}.{lines}",
+        f"The nodes {where.format(kind)}, coloured and numbered by {noun}.{lines}",
         f"Scatter plot of {held.labels.size:,} nodes in {count} coloured {kind}.{lines}",
     )
 

@@ -10,12 +10,12 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import anndata, results
+from mustlink_io.formats.shown import Show, shown
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import LARGEST, ResultCalibration, ResultConstraints, ResultReport
 from mustlink_io.jobs.diagnostics import guessed
@@ -98,6 +98,8 @@ def _check_tree(file: h5py.File, found: dict[str, Any]) -> None:
     where = f"{file.filename}:/hierarchy"
     if tree is None or parts is None or not 0 < len(tree) < _MOST_PARTS:
         raise InputError(f"{where}: damaged: no linkage with the clusters of its parts")
+    from scipy.cluster.hierarchy import is_valid_linkage  # imports scipy.spatial
+
     small = np.abs(tree, dtype=np.float64) < LARGEST
     if not small.all() or not is_valid_linkage(tree.astype(np.float64)):
         raise InputError(f"{where}/linkage: damaged: no linkage")
@@ -133,6 +135,8 @@ _AS_THEY_ARE = (
     "data",
     "graph",
     "baseline",
+    "held_out",
+    "stability",
     "network",
     "ncut",
     "feasible",
@@ -144,16 +148,20 @@ _AS_THEY_ARE = (
 class ReadResult:
     """A result that was read: facts as plain values, and the arrays that pictures are made of.
 
-    `graph` is that of the model, where it is of use.
+    `graph` is that of the model, where it is of use; `show` makes HTML of a row.
     """
 
     facts: dict[str, Any]
     arrays: Arrays
     graph: Any = None
+    show: Show | None = None
 
 
-def read(path: str) -> ReadResult:
-    """Read a result of `mustlink cluster` or `propagate`; raises InputError."""
+def read(path: str, show: str | None = None) -> ReadResult:
+    """Read a result of `mustlink cluster` or `propagate`; raises InputError.
+
+    `show` names a folder of pictures or a dataset with an entry for every row.
+    """
     place = formats.parse(path)
     if place.suffix == anndata.ENDING and not place.part:
         raise InputError(
@@ -178,6 +186,7 @@ def read(path: str) -> ReadResult:
         coded = results.names_in(file, "/constraints/class_names")
         by_class = {number: store.text(one) for number, one in coded.items()}
     facts = _facts(record, record.report, held, names)
+    shows = None if show is None else shown(show, held.labels.size)
     graph, report = _graph(place.path, record.report, held), record.report
     about = described(
         Material(
@@ -190,6 +199,7 @@ def read(path: str) -> ReadResult:
             None if graph is None else graph.affinity,
             None if graph is None else graph.rows,
             is_network=_is_network(report, held),
+            is_shown=shows is not None,
         )
     )
     for one in about["suspects"]:
@@ -198,7 +208,10 @@ def read(path: str) -> ReadResult:
         if one["label"] is None and held.classes is not None:
             one["label"] = held.names.get(given)
     return ReadResult(
-        {"file": Path(path).name, **facts, "about": about, "has_model": has_model}, held, graph
+        {"file": Path(path).name, **facts, "about": about, "has_model": has_model},
+        held,
+        graph,
+        shows,
     )
 
 
@@ -211,7 +224,7 @@ def _graph(path: Path, report: ResultReport, held: Arrays) -> Any:
     if held.known is None and held.classes is None and not _is_network(report, held):
         return None
     try:
-        graph = chosen(load_model(path, to_look_at=True)).graph_
+        graph = chosen(load_model(path, light=True)).graph_
     except InputError:
         return None
     return graph if graph.shares is None and graph.n_rows == held.labels.size else None
@@ -239,11 +252,7 @@ def _shares(file: h5py.File, held: Arrays) -> tuple[NDArray[np.float64] | None, 
     if X is None or not X.shape[1] or k < 2:
         return None, groups.tolist()
     columns = np.arange(X.shape[1])
-    if (
-        (X >= 0).all()
-        and np.isin(groups, columns).all()
-        and np.allclose(X.sum(axis=1), 1, atol=1e-6)
-    ):
+    if np.isin(groups, columns).all() and is_shares(X):
         return X.astype(np.float64), columns.tolist()  # shares of the classes
     P = np.empty((n, k))
     for at, group in enumerate(groups.tolist()):
@@ -252,6 +261,11 @@ def _shares(file: h5py.File, held: Arrays) -> tuple[NDArray[np.float64] | None, 
         spread = float(((mine - mean) ** 2).sum(axis=1).mean())
         P[:, at] = 1.0 / (((X - mean) ** 2).sum(axis=1) + spread + 1e-300)
     return P / P.sum(axis=1, keepdims=True), groups.tolist()
+
+
+def is_shares(rows: NDArray[Any]) -> bool:
+    """Whether rows (n, K) are shares of classes."""
+    return bool((rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=1e-6))
 
 
 def _named(found: ResultConstraints | None) -> list[int]:
@@ -289,10 +303,21 @@ def _facts(
     }
     if held.confidence is not None:
         facts["confidence"] = {**_confidence(held), **_reliability(report.calibration)}
+    facts["held_out"] = _held_out(report) or facts["held_out"]
     if kind == "classes":
         facts["labels_kept"] = report.labels_kept
         facts["n_labels"] = report.n_labels
     return facts
+
+
+def _held_out(report: ResultReport) -> dict[str, Any] | None:
+    """What the method that `Auto` chose had right of what it did not know."""
+    chosen = next((one for one in report.auto_candidates or () if one.chosen), None)
+    if chosen is None or chosen.held_out is None:
+        return None
+    of_pairs = report.constraints is not None and not report.constraints.n_labels
+    of = "pairs" if of_pairs and report.n_labels is None else "labels"
+    return {"of": of, "share": chosen.held_out, "n": None}
 
 
 def _spectrum(report: ResultReport, held: Arrays) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -106,6 +105,8 @@ def render(result: ReadResult, drawn: Mapping[str, ReportFigure]) -> str:
     return template.render(
         f=facts,
         names=result.arrays.names,
+        shown=result.show,
+        stable=_stable(facts),
         verdict=_verdict(facts),
         todo=_next(facts),
         described={one["name"]: one for one in facts["about"]["groups"]},
@@ -174,7 +175,7 @@ def _verdict(facts: Mapping[str, Any]) -> str:
 
 def _trust(facts: Mapping[str, Any]) -> str:
     """How far to trust the result, by the best evidence that there is."""
-    sure, auto = facts.get("confidence"), facts["choices"].get("auto")
+    sure, held = facts.get("confidence"), facts["held_out"]
     n_warnings = len(facts["warnings"])
     doubt = ""
     if n_warnings:
@@ -184,19 +185,8 @@ def _trust(facts: Mapping[str, Any]) -> str:
             f"An answer is right with a chance of {percent(sure['mean'])} on average, "
             f"{sure['calibrated']}.{doubt}"
         )
-    tried = auto[1] if isinstance(auto, list | tuple) and len(auto) == 2 else ""
-    found = re.match(r"([\d.]+)% of (\d+) held-out labels right", str(tried))
-    if found:
-        return (
-            f"Of {found.group(2)} answers on labels that were hidden from the fit "
-            f"{found.group(1)} % were right.{doubt}"
-        )
-    held = re.search(r"keeps ([\d.]+)% of held-out constraints", str(facts["choices"].get("why")))
-    if held:
-        return (
-            f"Of pairs and labels that were hidden from the fit {held.group(1)} % are kept, "
-            f"where 50 % is chance.{doubt}"
-        )
+    if held is not None:
+        return f"{_of_hidden(held)}{doubt}"
     known = facts["constraints"] is not None and (facts["constraints"]["n_labels"] or _kept(facts))
     if known or facts["kind"] == "classes":
         option = "--membership" if facts["kind"] == "classes" else "--confidence"
@@ -207,6 +197,22 @@ def _trust(facts: Mapping[str, Any]) -> str:
     return (
         "Nothing was known to compare with: look at what each is, and label a few rows "
         f"(mustlink ask).{doubt}"
+    )
+
+
+def _of_hidden(held: Mapping[str, Any]) -> str:
+    """How much was right of what choosing a method or a parameter hid from fits."""
+    share = percent(held["share"])
+    if held["of"] == "labels":
+        some = "" if held["n"] is None else f"{held['n']:,} "
+        return f"Of {some}labels that were hidden from the fit {share} were answered rightly."
+    if held["of"] == "pairs":
+        return (
+            f"With pairs that were hidden from the fit the clusters agree by {held['share']:.2f} "
+            "(adjusted Rand index: 0 is chance, 1 all)."
+        )
+    return (
+        f"Of pairs and labels that were hidden from the fit {share} are kept, where 50 % is chance."
     )
 
 
@@ -222,6 +228,12 @@ def _next(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     found.append(("Compare with classes that you know", f"mustlink score {file} --truth FILE"))
     found.append(("Take the result elsewhere", f"mustlink convert {file} out.csv"))
     return found
+
+
+def _stable(facts: Mapping[str, Any]) -> dict[int, float | None]:
+    """Stability of every cluster by its number, where it was measured."""
+    found = facts["stability"]
+    return {} if found is None else dict(enumerate(found["clusters"]))
 
 
 def amount(entry: Mapping[str, Any], which: str) -> str:
@@ -267,6 +279,8 @@ def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     sure = facts.get("confidence")
     if sure and sure["mean"] is not None and sure["held_out"]:
         tiles.append(("mean confidence", small(facts["confidence"]["mean"])))
+    if facts["stability"] is not None:
+        tiles.append(("stability", small(facts["stability"]["mean"])))
     if facts["stages"]:
         tiles.append(("time", clock(facts["seconds"])))
         tiles.append(("peak memory", size(facts["peak_bytes"])))
@@ -314,6 +328,7 @@ def make(
     *,
     folder: str | None = None,
     image: str | None = None,
+    show: str | None = None,
     page_wanted: bool = True,
 ) -> dict[str, Any]:
     """Write the page of a result, by default beside it, and its pictures; returns the facts.
@@ -321,11 +336,13 @@ def make(
     With `page_wanted` false a page is written only where `output` says. The facts name what was
     `written`. Raises InputError before anything is written.
     """
-    result = facts.read(path)
+    result = facts.read(path, show)
     target = output or (beside(path) if page_wanted else None)
     if target is not None:
         check_ending(target)
         writing.check_output(target, [path])
+    if show is not None and target is None:
+        raise InputError("--show: nothing is shown without a page; give -o, too")
     if image is not None and target is None and folder is None:
         raise InputError("--image: nothing is drawn without a page; give -o or --pictures, too")
     written: list[str] = []

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST = 30  # clusters that are described
-_COLUMNS, _ROWS, _WORDS, _HUBS, DOUBTS = 5, 3, 8, 5, 10  # named of each
+_COLUMNS, _ROWS, _SHOWN, _WORDS, _HUBS, DOUBTS = 5, 3, 8, 8, 5, 10  # named of each
 _APART = 0.3  # deviations by which a column sets a cluster apart
 _VALUES = 50  # different words above which a column of words is left out
 _FEW = 3  # names of nodes that have a word, at least
@@ -39,7 +39,8 @@ class Material:
     """What is known of n rows: their clusters `labels` (n,), -1 none, `known` labels of some.
 
     `shares` (n, K) are memberships in the clusters `groups` (K,), `names` calls rows, `affinity`
-    (g, g) is the graph, whose nodes the rows are by `nodes` (n,), None: node i is row i.
+    (g, g) is the graph, whose nodes the rows are by `nodes` (n,), None: node i is row i. Rows that
+    the page shows, `is_shown`, have more and typical ones in any case.
     """
 
     labels: Ints
@@ -51,6 +52,7 @@ class Material:
     affinity: sp.csr_matrix | None = None
     nodes: Ints | None = None
     is_network: bool = False
+    is_shown: bool = False
 
     def called(self, row: int) -> str | None:
         """The name of a row, if it has one."""
@@ -68,7 +70,7 @@ def described(of: Material) -> dict[str, Any]:
     for at, group in enumerate(groups):
         inside = of.labels == group
         columns = units.apart(inside)
-        typical = [] if of.is_network else units.typical(inside, of, columns)
+        typical = [] if of.is_network and not of.is_shown else units.typical(inside, of, columns)
         found.append(
             {
                 "name": int(group),
@@ -146,9 +148,9 @@ class _Columns:
                 distance += np.nan_to_num(away, nan=1.0) ** 2
         if not wanted and of.shares is not None:
             distance = -of.shares[rows].max(axis=1)
-        elif not wanted and not self.source.text:
+        elif not wanted and not self.source.text and not of.is_shown:
             return []
-        best = rows[np.argsort(distance, kind="stable")[:_ROWS]]
+        best = rows[np.argsort(distance, kind="stable")[: _SHOWN if of.is_shown else _ROWS]]
         chosen = {one["column"] for one in columns}
         shown = [title for title in self.source.columns if store.text(title) in chosen]
         if not shown and self.source.text is not None:

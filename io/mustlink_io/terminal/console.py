@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ResultCalibration,
         ResultConstraints,
         ResultReport,
+        ResultStability,
         ResultStage,
         Satisfaction,
     )
@@ -205,6 +206,15 @@ def held_out(scores: ResultBaseline | Mapping[str, Any] | None) -> str | None:
     words = f"{shares} of {found['held_out']:,} right, on a sample of {found['sampled']:,} points"
     single = found["single"]
     return words + (f"; {single} classes of one label are not held out" if single else "")
+
+
+def stability_row(found: ResultStability | None) -> str | None:
+    """Return how far the clusters were found again, and the least stable of them."""
+    if found is None:
+        return None
+    there = [(value, at) for at, value in enumerate(found.clusters) if value is not None]
+    least = f"; least, of cluster {min(there)[1]}: {min(there)[0]:.2f}" if there else ""
+    return f"{found.mean:.2f} (adjusted Rand index without {found.share:.0%} of the edges){least}"
 
 
 def feasible(report: ResultReport) -> str | None:

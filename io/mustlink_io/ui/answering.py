@@ -46,11 +46,10 @@ class Opened:
     carried: Carried
 
     @classmethod
-    def of(cls, text: str, *, to_look_at: bool = False) -> Opened:
+    def of(cls, text: str) -> Opened:
         """Load the model of a file with what was answered on the page; raises InputError."""
         path = Path(text)
-        asked = to_look_at and not Journal.place(path).exists()
-        estimator = load_model(path, to_look_at=asked)
+        estimator = load_model(path, light=True)
         n = int(np.asarray(estimator.labels_).size)
         with store.open_h5(path) as file:
             rows = store.dataset(file, "/labels").shape[0]
@@ -128,7 +127,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
     With what is guessed, how sure that is, the next two, and the row's own columns; `show` is a
     folder of pictures, whose files are named.
     """
-    opened = Opened.of(text, to_look_at=True)
+    opened = Opened.of(text)
     asked = opened.session.questions(n, kind, strategy)
     files = None if show is None else picture_files(show, opened.session.n)
     source = opened.source()

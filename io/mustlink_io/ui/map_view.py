@@ -13,12 +13,12 @@ from mustlink.clusterers.embedding import LaplacianEigenmaps
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink_io.pictures.plane import plane, spread_in_plane
+from mustlink_io.ui.legend import SCALE, Legend, colours_of
 from mustlink_io.ui.node_session import NodeSession, is_known
-from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, of_groups, packed, panel
+from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, packed, panel
 
 Floats = NDArray[np.float64]
-_SAMPLE = 20_000  # rows from which directions are found
-_RIDGE = 1e-6  # of the mean variance: columns may depend on each other
 _OUTER = 0.001  # share of rows on either side that do not decide what is shown at first
 _MARGIN = 0.04
 _MAPS = 6  # vectors of a graph, among which its map is found
@@ -30,9 +30,8 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     `coordinates` (n, 2) are taken as they are, and so are points of two columns. Else it is the
     plane in which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of
     points, or of a graph's embedding; found from a sample. A fit without an embedding of two
-    columns has Laplacian eigenmaps made of its graph, which take an eigenproblem. The rows of an
-    embedding crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median.
-    Raises InputError.
+    columns has Laplacian eigenmaps made of its graph, which take an eigenproblem. Rows of an
+    embedding are spread, see `pictures.plane`. Raises InputError.
     """
     estimator = chosen(estimator)
     n = estimator.labels_.size
@@ -42,15 +41,13 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     if isinstance(points, np.ndarray) and points.ndim == 2 and len(points) == n:
         if points.shape[1] == 2:
             return _finite(points)
-        return _finite(points @ _plane(points, estimator.labels_))
+        return _finite(points @ plane(points, estimator.labels_))
     rows = getattr(estimator, "embedding_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and len(rows) == n):
         rows = _eigenmaps(estimator)
     elif rows.shape[1] < 2:
         rows = np.column_stack([rows, _eigenmaps(estimator)])
-    found = rows @ _plane(rows, estimator.labels_)
-    found -= np.median(found, axis=0)
-    return _finite(np.arcsinh(found / np.maximum(np.median(np.abs(found), axis=0), 1e-30)))
+    return _finite(spread_in_plane(rows, estimator.labels_))
 
 
 def checked_coordinates(coordinates: Any, n: int) -> NDArray[np.float32]:
@@ -109,33 +106,6 @@ def _eigenmaps(estimator: Any) -> NDArray[np.float64]:
     made = LaplacianEigenmaps(d, affinity="precomputed", random_state=0).fit(graph)
     found: NDArray[np.float64] = np.asarray(made.embedding_)
     return found
-
-
-def _plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
-    """Two directions (p, 2), by the generalised eigenproblem of scatter between and within."""
-    from scipy.linalg import eigh
-
-    n, p = rows.shape
-    some = np.random.default_rng(0).permutation(n)[:_SAMPLE]
-    X = rows[some].astype(np.float64)
-    scale = X.std(axis=0)
-    scale[scale == 0] = 1.0
-    X = (X - X.mean(axis=0)) / scale
-    if p < 2:
-        return np.column_stack([1 / scale, np.zeros(p)]).astype(np.float32)
-    groups, codes = np.unique(labels[some], return_inverse=True)
-    counts = np.bincount(codes)
-    sums = np.zeros((groups.size, p))
-    np.add.at(sums, codes, X)
-    means = sums / counts[:, None]
-    within = (X - means[codes]).T @ (X - means[codes]) / len(X)
-    between = X.T @ X / len(X) - within
-    if groups.size < 3:  # these have one direction, the widest is put beside it
-        between += 1e-3 * within @ within
-    within += _RIDGE * np.trace(within + between) / p * np.eye(p)
-    found = eigh(between, within)[1][:, ::-1][:, :2]
-    found *= np.sign(found[np.abs(found).argmax(axis=0), [0, 1]])
-    return np.asarray(found / scale[:, None], dtype=np.float32)
 
 
 def _finite(found: NDArray[Any]) -> NDArray[np.float32]:
@@ -206,14 +176,9 @@ class MapPicture:
 _WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
-_SCALE = ("#f4d03f", "#21918c", "#2b1055")  # of confidence from 0 to 1, by lightness too
-_LISTED = 60  # clusters in the key of colours
+_NAMED, _BY = 60, 20_000  # clusters whose names are on the map, and rows that say where
 _NEAR = 0.02  # of the map's width: how far from the mouse a row is still below it
 _WAIT = 150  # milliseconds after which a zoom is drawn
-_KEY = """
-span { display: inline-block; margin-right: 14px; font-variant-numeric: tabular-nums; }
-i { display: inline-block; width: 160px; height: 10px; margin: 0 6px; border-radius: 2px; }
-"""
 
 
 class MapView:
@@ -230,6 +195,7 @@ class MapView:
         where: NDArray[np.float32],
         status: Status,
         changed: Callable[[], None],
+        changed_names: Callable[[], Any] = str,
     ) -> None:
         self.session, self.where, self._changed = session, where, changed
         self.chosen: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -239,9 +205,7 @@ class MapView:
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
         self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
         self._waiting, self._wide = False, _WIDE
-        self.key = panel().pane.HTML(
-            "", stylesheets=[_KEY], css_classes=["key"], sizing_mode="stretch_width"
-        )
+        self.legend = Legend(session, status, changed_names, self._fade)
         self.hovered = panel().pane.HTML(
             "", height=18, css_classes=["hovered"], sizing_mode="stretch_width", margin=(0, 10)
         )
@@ -261,28 +225,26 @@ class MapView:
             codes = np.searchsorted(groups, session.labels)
             codes = np.minimum(codes, groups.size - 1)
             codes[groups[codes] != session.labels] = -1
-            self._picture.by_group(codes, of_groups(session.groups))
+            self._picture.by_group(codes, colours_of(session))
         else:
-            self._picture.by_value(session.confidence, _SCALE)
-        self._tell_key(way)
+            self._picture.by_value(session.confidence, SCALE)
+        self.legend.refresh(way)
+        self._name(way)
         self._draw()
         self._mark(self._known, np.flatnonzero(is_known(session.known_labels))[:_MARKED])
 
-    def _tell_key(self, way: str) -> None:
-        session = self.session
-        if way == "confidence":
-            self.key.object = (
-                f"not sure<i style='background:linear-gradient(90deg,{','.join(_SCALE)})'></i>"
-                f"sure; {session.confidence_means}"
-            )
-            return
-        groups, sizes = session.groups, session.history[-1].sizes
-        colours, more = of_groups(groups), len(groups) - _LISTED
-        self.key.object = "".join(
-            f"<span><b style='color:{colour}'>■</b> {escape(session.names[one])} "
-            f"<small>{size:,}</small></span>"
-            for one, colour, size in zip(groups[:_LISTED], colours, sizes, strict=False)
-        ) + (f"and {more:,} more" if more > 0 else "")
+    def _name(self, way: str) -> None:
+        """Write names of clusters where half of their rows are on either side."""
+        step = max(1, len(self.where) // _BY)
+        where, labels = self.where[::step], np.asarray(self.session.labels[::step])
+        shown = self.session.groups[:_NAMED] if way == "cluster" else []
+        middle = [np.median(where[labels == one], axis=0) for one in shown if (labels == one).any()]
+        names = [str(self.session.names[one])[:24] for one in shown if (labels == one).any()]
+        x, y = np.array(middle).reshape(-1, 2).T
+        self._names.data = {"x": x, "y": y, "text": names}
+
+    def _fade(self, share: float) -> None:
+        self._image.glyph.global_alpha = share
 
     def _coloured(self) -> str:
         self.refresh()
@@ -328,7 +290,9 @@ class MapView:
         self.figure.toolbar.logo = None
         self.figure.outline_line_color = "#d9dfe4"
         self.pixels = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
-        self.figure.image_rgba("image", source=self.pixels, x="x", y="y", dw="dw", dh="dh")
+        self._image = self.figure.image_rgba(
+            "image", source=self.pixels, x="x", y="y", dw="dw", dh="dh"
+        )
         self._known, self._picked, self._question = (
             ColumnDataSource({"x": [], "y": [], "size": []}) for _ in range(3)
         )
@@ -347,6 +311,12 @@ class MapView:
              line_width=1, nonselection_line_alpha=1.0)  # fmt: skip
         draw("x", "y", source=self._question, marker="star", size=26, fill_color="#f0e442",
              line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
+        self._names = ColumnDataSource({"x": [], "y": [], "text": []})
+        self.figure.text(
+            "x", "y", "text", source=self._names, text_font_size="14px", text_align="center",
+            text_font_style="bold", text_color="#1f2933", text_baseline="middle",
+            background_fill_color="white", background_fill_alpha=0.75, padding=3, border_radius=3,
+        )  # fmt: skip
         lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
         self.figure.add_tools(lasso, TapTool(), PanTool(), zoom, ResetTool())
         self.figure.toolbar.active_drag = lasso

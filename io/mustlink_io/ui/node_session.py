@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 import mustlink
 from mustlink.constraints import Constraints
+from mustlink.core.labels import best_matches
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
@@ -93,7 +94,7 @@ def classes_of(
     numbers, (classes, code) = np.array(groups), np.unique(known_labels[known], return_inverse=True)
     agree = 0.5 * np.equal.outer(numbers, classes)
     np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
-    pairs = zip(*linear_sum_assignment(agree, maximize=True), strict=True)
+    pairs = zip(*best_matches(agree), strict=True)
     found = {int(numbers[i]): int(classes[j]) for i, j in pairs if agree[i, j] > 0}
     free = count(int(max(numbers.max(), classes.max())) + 1)
     taken = set(classes.tolist())
@@ -175,6 +176,7 @@ class NodeSession:
         self.waiting: list[int] = []
         self.listeners: list[Callable[[], None]] = []
         self.may_replace: set[Any] = set()  # files that may be written anew
+        self.colours: dict[Any, str] = {}  # of groups that a person coloured
         self._past: list[Version] = []
         self._future: list[Version] = []
         self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
@@ -387,6 +389,16 @@ class NodeSession:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
         self._change([*self.answers, answer], self.words(answer))
+
+    def recolour(self, group: Any, colour: str) -> None:
+        """Show a cluster or class in a colour, #rrggbb, in every tab; raises InputError."""
+        if group not in self.groups or re.fullmatch(r"#[0-9a-fA-F]{6}", colour) is None:
+            raise InputError(
+                f"colour: {group}, {colour}; give a cluster that there is, and #rrggbb"
+            )
+        self.colours[group] = colour
+        for tell in list(self.listeners):
+            tell()
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; where that fails, none counts."""

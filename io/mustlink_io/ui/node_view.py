@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats.photographs import load_image, picture_files
+from mustlink_io.formats.shown import COLUMNS, Show
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.browser import Channel, keys_of
@@ -23,44 +20,7 @@ from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
 
-Show = Callable[[int], str]
-_COLUMNS, _IN_LINE = 24, 8  # of a table's row, and of one in a line
-_LETTERS = 2_000  # of a text
-_SIDE = 240  # pixels that a picture is shown with
-
-
-@dataclass(frozen=True)
-class ShownRows:
-    """A dataset of an HDF5 file whose values were verified: each row is read when it is shown."""
-
-    path: Path
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    def __getitem__(self, node: int) -> Any:
-        """One entry; raises InputError where the file is another one now."""
-        row = f"show: {self.path}:{self.name}: row {node} cannot be read"
-        with store.refusing(row), h5py.File(self.path) as file:
-            found = file[self.name]
-            if (found.shape, found.dtype) != (self.shape, self.dtype):
-                raise InputError(f"{row}: it has another shape or type now")
-            return found[node]
-
-
-def of_rows(values: Any, names: Sequence[str] = ()) -> Show:
-    """Rows of a table or matrix (n, d), the first columns, by their names."""
-
-    def show(node: int) -> str:
-        row = np.asarray(values[node]).ravel()[:_COLUMNS]
-        heads = [*names[: row.size], *(f"column {at}" for at in range(len(names), row.size))]
-        cells = "".join(
-            f"<tr><td>{escape(str(head))}</td><td style='text-align:right'>{_number(one)}</td></tr>"
-            for head, one in zip(heads, row, strict=True)
-        )
-        return f"<div style='max-height:260px;overflow:auto'><table>{cells}</table></div>"
-
-    return show
+_IN_LINE = 8  # columns of a table's row in a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,78 +37,13 @@ class TableRows:
         """For a question: a table."""
         rows = "".join(
             f"<tr><td>{escape(title)}</td><td>{escape(one)}</td></tr>"
-            for title, one in self._cells(node, _COLUMNS)
+            for title, one in self._cells(node, COLUMNS)
         )
         return f"<div style='max-height:260px;overflow:auto'><table>{rows}</table></div>"
 
     def line(self, node: int) -> str:
         """For the mouse above it: a line."""
         return ", ".join(f"{title} {one[:40]}" for title, one in self._cells(node, _IN_LINE))
-
-
-def of_texts(texts: Sequence[Any]) -> Show:
-    """Texts (n,), the first 2,000 letters."""
-
-    def show(node: int) -> str:
-        text = texts[node]
-        words = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-        more = " …" if len(words) > _LETTERS else ""
-        return f"<p style='white-space:pre-wrap'>{escape(words[:_LETTERS])}{more}</p>"
-
-    return show
-
-
-def of_images(images: Any) -> Show:
-    """Pictures (n, h, w) in grey, from their least to their largest value, or (n, h, w, 3)."""
-
-    def show(node: int) -> str:
-        return _image(np.asarray(images[node]), f"row {node}")
-
-    return show
-
-
-def of_folder(folder: str | Path, n: int) -> Show:
-    """Picture files of a folder in the order of their names, one for each of n rows; InputError."""
-    files = picture_files(folder, n)
-
-    def show(node: int) -> str:
-        return _image(load_image(files[node], "show"), files[node].name)
-
-    return show
-
-
-def of_array(found: Any, n: int, where: str) -> Show:
-    """Whatever has one entry for each of n rows: texts, rows or pictures; raises InputError."""
-    if not len(found.shape) or found.shape[0] != n:
-        raise InputError(f"show: {where} has shape {found.shape}, but there are {n} rows")
-    if len(found.shape) == 1 and found.dtype.kind in "OSU":
-        return of_texts(found)
-    if found.dtype.kind not in "biuf":
-        raise InputError(f"show: {where} has values of type {found.dtype}; give text or numbers")
-    if len(found.shape) == 3 or (len(found.shape) == 4 and found.shape[3] in (3, 4)):
-        return of_images(found)
-    return of_rows(found)
-
-
-def _image(pixels: NDArray[Any], name: str) -> str:
-    from PIL import Image
-
-    if pixels.dtype != np.uint8:
-        values = np.nan_to_num(pixels.astype(np.float64))
-        values -= values.min()
-        pixels = np.rint(255 * values / max(values.max(), 1e-300)).astype(np.uint8)
-    made, scale = Image.fromarray(pixels), _SIDE / max(pixels.shape[:2])
-    size = max(1, round(made.width * scale)), max(1, round(made.height * scale))
-    out = io.BytesIO()
-    made.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.BOX).save(
-        out, "PNG"
-    )
-    data = base64.b64encode(out.getvalue()).decode()
-    return f"<img alt='{escape(name, quote=True)}' src='data:image/png;base64,{data}'>"
-
-
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, np.integer) else f"{value:.4g}"
 
 
 _BATCH = 10
@@ -305,7 +200,16 @@ class QuestionsView:
 
 
 _SHOWN = 8  # last rows of the history
-_SMALL = "img { width: 155px; height: auto; margin-right: 6px; }"  # two of them beside each other
+_SMALL = """
+img { width: 155px; height: auto; margin-right: 6px; }
+.rows { max-height: 230px; overflow: auto; margin-top: 4px; }
+.rows div { display: inline-block; vertical-align: top; max-width: 96px; max-height: 96px;
+            overflow: hidden; margin: 0 4px 4px 0; padding: 2px; border: 2px solid #d9dfe4; }
+.rows div.foreign { border-color: #d55e00; }
+.rows div div, .rows div table { border: none; font-size: 10px; }
+.rows img { width: 70px; margin: 0; display: block; }
+"""  # two of them beside each other, or many small ones
+_IN_GRID = 24
 
 
 class NodeView:
@@ -321,7 +225,7 @@ class NodeView:
         pn = panel()
         self.session, self.show, self.output = session, show, output
         self.status = Status()
-        self.map = MapView(session, where, self.status, self._chosen)
+        self.map = MapView(session, where, self.status, self._chosen, self.refresh)
         self.map.values = getattr(show, "line", None)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
         self.questions.command = self._command
@@ -336,6 +240,7 @@ class NodeView:
             name="together", disabled=True, visible=session.takes_pairs
         )
         self.apart = pn.widgets.Button(name="apart", disabled=True, visible=session.takes_pairs)
+        self.only = pn.widgets.Button(name="leave out the marked ones", visible=False)
         self.undo = pn.widgets.Button(name="undo")
         self.redo = pn.widgets.Button(name="redo")
         self.export = pn.widgets.Button(name="export answers", visible=output is not None)
@@ -352,6 +257,7 @@ class NodeView:
         self.name.on_click(lambda _: work("…", self._name))
         self.together.on_click(lambda _: work("clustering …", lambda: self._pair(True)))
         self.apart.on_click(lambda _: work("clustering …", lambda: self._pair(False)))
+        self.only.on_click(lambda _: work("…", self._leave_out))
         self.undo.on_click(lambda _: self._command("undo"))
         self.redo.on_click(lambda _: self._command("redo"))
         self.back.on_click(lambda _: work("clustering …", lambda: self._one(session.take_back)))
@@ -369,7 +275,8 @@ class NodeView:
         pn = panel()
         bar = pn.FlexBox(self.map.colouring, self.undo, self.redo, self.save, self.export)
         side = pn.Column(
-            self.questions.layout(), self.picked, pn.Row(self.value, self.label, self.name),
+            self.questions.layout(), self.picked, self.only,
+            pn.Row(self.value, self.label, self.name),
             pn.Row(self.together, self.apart), self.history, self.given,
             pn.Row(self.back, self.again), width=360,
         )  # fmt: skip
@@ -377,8 +284,9 @@ class NodeView:
         both = pn.FlexBox(
             self.map.layout(), side, align_items="flex-start", sizing_mode="stretch_width"
         )
-        above = bar, self.status.pane, self.map.key, self.map.hovered
-        return pn.Column(*above, both, sizing_mode="stretch_width")
+        above = bar, self.status.pane, self.map.legend.key, self.map.hovered
+        below = self.map.legend.layout()
+        return pn.Column(*above, both, below, sizing_mode="stretch_width")
 
     def _follow(self) -> None:
         """Show what other tabs do, as long as this one is there."""
@@ -438,10 +346,11 @@ class NodeView:
 
     def _chosen(self) -> None:
         nodes = self.map.chosen
+        self.only.visible = False
         if not nodes.size:
             text = "<b>no node chosen</b>: draw round some, or click one or two"
         elif nodes.size > 2:
-            text = f"<b>{nodes.size:,} nodes chosen</b>"
+            text = self._grid(nodes)
         else:
             called = self.session.names
             shown = "".join(self.show(int(one)) for one in nodes) if self.show else ""
@@ -454,6 +363,35 @@ class NodeView:
         self.picked.object = text
         self.label.disabled = self.name.disabled = not nodes.size
         self.together.disabled = self.apart.disabled = nodes.size != 2
+
+    def _foreign(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the chosen rows (m,) are in another cluster than most of them."""
+        kinds, codes = np.unique(np.asarray(self.session.labels)[nodes], return_inverse=True)
+        return np.asarray(codes != np.bincount(codes, minlength=kinds.size).argmax())
+
+    def _grid(self, nodes: NDArray[np.int64]) -> str:
+        """Some of many chosen rows beside each other, those that look foreign first and marked."""
+        other = self._foreign(nodes)
+        self.only.visible = bool(other.any())
+        words = f"<b>{nodes.size:,} nodes chosen</b>"
+        if other.any():
+            words += f", {other.sum():,} in another cluster than most"
+        some = [*nodes[other][: _IN_GRID // 2], *nodes[~other]][:_IN_GRID]
+        foreign = set(nodes[other].tolist())
+        cells = "".join(
+            f"<div class='{'foreign' if int(one) in foreign else 'own'}'>"
+            f"{escape(self.session.called(int(one)))}"
+            f"{self.show(int(one)) if self.show else ''}</div>"
+            for one in some
+        )
+        return f"{words}<div class='rows'>{cells}</div>"
+
+    def _leave_out(self) -> str:
+        nodes = self.map.chosen
+        left = nodes[~self._foreign(nodes)]
+        self.map.choose(left)
+        self._chosen()
+        return f"{nodes.size - left.size:,} left out"
 
     def _label(self) -> str:
         self.session.label(self.map.chosen, (self.value.value_input or "").strip())

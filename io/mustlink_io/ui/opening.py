@@ -16,9 +16,9 @@ from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import matrices
 from mustlink_io.formats.photographs import load_image
 from mustlink_io.formats.points import columns_apart
+from mustlink_io.formats.shown import Show, of_array, of_rows, shown
 from mustlink_io.formats.texts import TABLES
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
@@ -30,14 +30,7 @@ from mustlink_io.jobs.side_information import labels_of
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import checked_coordinates, flat
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.node_view import (
-    Show,
-    ShownRows,
-    TableRows,
-    of_array,
-    of_folder,
-    of_rows,
-)
+from mustlink_io.ui.node_view import TableRows
 from mustlink_io.ui.parts import Page, panel
 from mustlink_io.ui.picture_view import PictureSession
 
@@ -197,23 +190,6 @@ def _shown_and_map(show: str | None, map_of: str | None, n: int) -> tuple[Show |
     """What questions show, and coordinates (n, 2); None for what is not named."""
     where = None if map_of is None else checked_coordinates(formats.load(map_of, "points").value, n)
     return None if show is None else shown(show, n), where
-
-
-def shown(text: str, n: int) -> Show:
-    """What a folder of pictures or a dataset of an HDF5 file shows of n rows; raises InputError."""
-    if Path(text).is_dir():
-        return of_folder(text, n)
-    place = parse(text)
-    if place.suffix in HDF5 and place.part:
-        with store.open_h5(place.path) as file:
-            found: Any = store.dataset(file, place.part)
-            if found.dtype.kind in "OS":
-                store.look_at_texts(file, place.part)
-            stored = ShownRows(place.path, place.part, found.shape, found.dtype)
-            return of_array(stored, n, text)
-    if place.suffix == ".npy":
-        return of_array(matrices.load_npy(place.path), n, text)
-    raise InputError(f"show: {text}; give a folder of pictures, FILE.h5:DATASET or a .npy")
 
 
 def check_same(estimator: Any, data: Any, what: str, text: str) -> None:
