@@ -223,3 +223,43 @@ def test_an_answer_leaves_the_prior(tmp_path, monkeypatch):
     assert cli.run(["answer", "o.h5", "a.csv"]) == 0
     with h5py.File("o.h5") as file:
         assert np.mean(file["labels"][()] == truth) > 0.95  # .84 without
+
+
+def test_questions_replace_no_table_of_somebody_else(place, capsys):
+    cluster()
+    Path("data.csv").write_text("node,height\n0,1.5\n1,2.5\n")
+    assert cli.run(["ask", "out.h5", "-n", "2", "-o", "data.csv"]) == 2
+    assert "is there, and no table of questions" in capsys.readouterr().err
+    assert Path("data.csv").read_text().startswith("node,height")
+    assert cli.run(["ask", "out.h5", "-n", "2", "-o", "ask.csv"]) == 0
+    assert cli.run(["ask", "out.h5", "-n", "3", "-o", "ask.csv"]) == 0  # nothing is filled in
+    filled("ask.csv", ["", "1", ""])
+    assert cli.run(["ask", "out.h5", "-n", "3", "-o", "ask.csv"]) == 2
+    assert "has answers; give them by mustlink answer" in capsys.readouterr().err
+
+
+def test_a_result_replaces_no_file_of_somebody_else(place, capsys):
+    with h5py.File("mine.h5", "w") as file:
+        file["points"] = np.ones((3, 2))
+    words = ["cluster", "x.npy", "-k", "4", "-m", "ncut", "--quiet", "-o"]
+    assert cli.run([*words, "mine.h5"]) == 2
+    assert "mine.h5: is an HDF5 file that mustlink did not write" in capsys.readouterr().err
+    with h5py.File("mine.h5") as file:
+        assert list(file) == ["points"]
+    assert cli.run([*words, "out.h5"]) == cli.run([*words, "out.h5", "--fresh"]) == 0
+
+
+@pytest.mark.thorough
+def test_classes_get_names_where_nothing_was_known(place, capsys):
+    y, _ = place
+    assert cli.run(["cluster", "x.npy", "-k", "4", "-m", "csp", "-o", "out.h5", "--quiet"]) == 0
+    assert cli.run(["ask", "out.h5", "-n", "12", "-o", "ask.csv"]) == 0
+    rows = [int(one["row"]) for one in filled("ask.csv", [""] * 12)]
+    called = np.array(["ant", "bee", "cat", "dog"])
+    filled("ask.csv", called[y[rows]])
+    assert cli.run(["answer", "out.h5", "ask.csv", "-o", "named.h5", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["new_classes"] == sorted(set(called[y[rows]]))
+    assert cli.run(["ask", "named.h5", "-n", "3", "-o", "more.csv"]) == 0
+    now = {one["now"] for one in filled("more.csv", ["", "", ""])}
+    assert now <= set(called)

@@ -4,6 +4,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -120,3 +121,38 @@ def test_the_second_interrupt_ends_at_once(run):
     assert "Traceback" not in terminal.said
     hidden, shown = terminal.said.count("\x1b[?25l"), terminal.said.count("\x1b[?25h")
     assert shown >= hidden  # the cursor
+
+
+DROPPED = """
+import ctypes, sys, time
+from mustlink_io.commands.cli import keep_interrupts
+keep_interrupts()
+
+@ctypes.CFUNCTYPE(None)
+def callback():
+    raise KeyboardInterrupt
+
+try:
+    callback()
+    for _ in range(3000):
+        time.sleep(0.01)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+WAITING = """
+import sys, threading
+from mustlink_io.commands.cli import end_within
+end_within(0.2, 130)
+threading.Thread(target=threading.Event().wait).start()
+sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(("program", "code"), [(DROPPED, 7), (WAITING, 130)])
+def test_an_interrupt_is_neither_dropped_nor_waits_for_ever(program, code):
+    paths = os.pathsep.join([str(ROOT / "engine"), str(ROOT / "io")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, timeout=50, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (code, b"")

@@ -112,8 +112,13 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         return self._go_on
 
     def _go_on(self, X: Any, y: Any = None, observer: Any = None, **options: Any) -> Self:
-        """See `partial_fit`; `y` is ignored."""
+        """See `partial_fit`; `y` has no use, as no rows are held."""
         before, recorder = getattr(self, "graph_", None), recorded(observer)
+        if y is not None:
+            recorder.warn(
+                "y: labels of a stream are not used, as none of its rows is held; fit rows that "
+                "have labels by fit"
+            )
         going_on = isinstance(before, Graph) and "seen" in before.info
         points = self._as_fitted(X) if going_on else as_rows(X)
         p: Any = self.representatives

@@ -61,11 +61,13 @@ def ask(
     """
     from pathlib import Path
 
+    from mustlink_io.formats.labels import check_replaceable
     from mustlink_io.hdf5 import writing
     from mustlink_io.ui.answering import ask as compute
 
     if output is not None:
         writing.check_output(output, (Path(result),))
+        check_replaceable(Path(output))
     text = compute(result, count, kind, strategy, show)
     if output is None:
         click.echo(text, nl=False)

@@ -8,10 +8,13 @@ that fit: their options are made from the engine.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -50,6 +53,30 @@ def end_at_second_interrupt() -> None:
         once(signal.SIGINT, always(signal.SIGINT, _IGNORE))  # Python's own handler, in C
 
 
+def keep_interrupts() -> None:
+    """Raise KeyboardInterrupt again where it was raised in a callback of C, which drops it."""
+    before = sys.unraisablehook
+
+    def hook(what: Any) -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            threading.Timer(_SOON, _thread.interrupt_main).start()  # not in this function
+        else:
+            before(what)
+
+    sys.unraisablehook = hook
+
+
+def end_within(seconds: float, code: int) -> None:
+    """End the process with this code at the latest then: a thread may wait for what never comes.
+
+    So it is where an interrupt came while an executor began a thread, which is not woken then.
+    """
+    timer = threading.Timer(seconds, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
+
+
+_SOON, _GRACE = 0.05, 10.0  # seconds
 FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _FILES = ("graph", "labels", "constraints")  # what is wrong is in them, not in their option
@@ -60,9 +87,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)
     end_at_second_interrupt()
+    keep_interrupts()
     return_large_blocks()
-    # Until here the processor had nothing else to do: starting Python and importing this.
-    sys.exit(run(arguments, time.perf_counter() - time.process_time()))
+    code = TERMINATED
+    try:
+        # Until here the processor had nothing else to do: starting Python and importing this.
+        code = run(arguments, time.perf_counter() - time.process_time())
+    finally:
+        if code in (INTERRUPTED, TERMINATED):
+            end_within(_GRACE, code)
+    sys.exit(code)
 
 
 def _terminate(*_: Any) -> NoReturn:

@@ -236,6 +236,23 @@ class Answered:
     line: int
 
 
+def check_replaceable(path: Path) -> None:
+    """Raise InputError where questions would replace a file that is none, or has answers."""
+    if not path.exists():
+        return
+    try:
+        answers = load_answers(path, 2**62)
+    except InputError:
+        raise InputError(
+            f"{path}: is there, and no table of questions; give another name to write to"
+        ) from None
+    if any(one.answer for one in answers):
+        raise InputError(
+            f"{path}: is there, and has answers; give them by mustlink answer, or another name to "
+            "write to"
+        )
+
+
 def questions_text(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
     """Questions as CSV, with an empty column `answer` behind the others."""
     return table_text([*header, ANSWER], [[*line, ""] for line in lines])

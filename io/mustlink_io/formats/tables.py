@@ -314,6 +314,10 @@ class NodeNames:
             f"{self.shown(0)!r})"
         )
 
+    def share(self, cells: NDArray[Any]) -> float:
+        """The share of some cells that are names."""
+        return sum(cell in self._row for cell in cells) / max(len(cells), 1)
+
     def missing(self, cells: Sequence[str]) -> str | None:
         """The first of some cells that is no name, None if all are."""
         row = self._row
@@ -359,9 +363,11 @@ def node_column(
     at = find_column(table.header if header is None else header, usual)
     if at is not None or names is None:
         return at
-    # under any title: the names of the data say what it is
-    words = (one for one in range(len(table.columns)) if table.is_text(one))
-    return next((one for one in words if names.missing(list(table.text(one))) is None), None)
+    # under any title: the names of the data say what it is, also where a few are unknown
+    words = {one: names.share(table.text(one)) for one in range(len(table.columns))
+             if table.is_text(one)}  # fmt: skip
+    best = max(words, key=words.__getitem__, default=None)
+    return best if best is not None and words[best] > 0.5 else None
 
 
 def rows_of(

@@ -36,6 +36,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
+ANNDATA = ".h5ad"  # which others read and write, too
 _MAX_LINKS = 40
 _ROWS = 1 << 16  # of an answer on disk that are written in one go
 
@@ -76,20 +77,34 @@ def _target(path: str | Path) -> Path:
 def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     """Make sure now that `path` can be written later; returns the path with links resolved.
 
-    Raises InputError when it is a directory, one of the inputs, or in a folder that is missing or
-    not writable.
+    Raises InputError when it is a directory, one of the inputs, an HDF5 file that somebody else
+    wrote, or in a folder that is missing or not writable.
     """
     try:
         target = _target(path)
         for source in inputs:
             if target.exists() and Path(source).exists() and target.samefile(source):
                 raise InputError(f"{path}: is the input itself; give another name to write to")
+        if target.exists() and target.suffix != ANNDATA and _is_foreign(target):
+            raise InputError(
+                f"{path}: is an HDF5 file that mustlink did not write; give another name to write "
+                "to, or remove it"
+            )
         _create_beside(target).unlink()
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {_reason(error)}") from error
     return target
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether it is an HDF5 file that holds something and is no result, graph or model."""
+    try:
+        with h5py.File(path, "r") as file:
+            return len(file) > 0 and "mustlink-format" not in file.attrs
+    except OSError:  # no HDF5 file, or one that nobody can read
+        return False
 
 
 def make_folder(folder: Path) -> None:

@@ -173,8 +173,8 @@ class Carried:
         return replace(self, origin=origin, inputs=inputs)
 
     def with_classes(self, names: Mapping[int, str]) -> Self:
-        """With names of classes that are new; where classes have none, the same."""
-        return replace(self, classes={**self.classes, **names}) if self.classes else self
+        """With names of classes that are new."""
+        return replace(self, classes={**self.classes, **names})
 
     def prepare(self, estimator: Any) -> None:
         """Have the fit make what is wanted of it, before its model is written."""

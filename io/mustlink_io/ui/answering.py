@@ -251,8 +251,10 @@ def _as_answer(
         value = 1 if label_files.together(one.answer, path, one.line) else -1
         return session.checked(Answer("pair", np.sort(nodes), value))
     words = {name: number for number, name in opened.names.items() if name}
-    if classes and one.answer not in words and not one.answer.lstrip("+-").isdigit():
-        classes.setdefault(one.answer, 1 + max(*classes.values(), int(session.known_labels.max())))
+    fresh = opened.numbered and not is_known(session.known_labels).any()
+    if (classes or fresh) and one.answer not in words and not one.answer.lstrip("+-").isdigit():
+        last = max([*classes.values(), int(session.known_labels.max(initial=-1))])
+        classes.setdefault(one.answer, last + 1)
     if one.answer in classes:
         return Answer("label", nodes, classes[one.answer])
     try:
