@@ -99,3 +99,20 @@ def test_an_expert_tells_cells_apart(tmp_path):
     pytest.importorskip("scanpy.preprocessing", reason="needs scanpy: run make test-scanpy")
     figures = run("single_cell", tmp_path)
     assert figures["with"] > figures["without"] + 0.15
+
+
+@pytest.mark.thorough
+def test_what_a_cluster_is_is_told_in_the_words_of_the_data(tmp_path):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("networkx")
+    example = runpy.run_path(str(EXAMPLES / "clusters.py"))
+    page = (EXAMPLES / "clusters.md").read_text(encoding="utf-8")
+    example["network"](tmp_path / "names.tsv")
+    wine = example["load_wine"]()
+    example["table"](tmp_path / "wine.csv", wine.data, wine.feature_names)
+    for name, k, options in (("names.tsv", 6, ()), ("wine.csv", 3, ("--standardize",))):
+        facts = example["profiles"](tmp_path / name, k, *options)
+        claim = re.search(rf"{name.split('.')[0]} \(stability (0\.\d+)\)", page)[1]
+        assert facts["stability"]["mean"] == pytest.approx(float(claim), abs=0.05)
+        lines = [line.split("found again: ")[1] for line in example["told"](facts)]
+        assert sum(line in page for line in lines) >= len(lines) - 1

@@ -434,6 +434,25 @@ def test_a_second_tab_shows_what_the_first_does(browser, tmp_path):
         assert last_answer(tmp_path, 2)["nodes"] == [node]
 
 
+def test_the_legend_is_changed_in_all_tabs_and_marked_rows_are_left_out(browser, tmp_path):
+    with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
+        tab, other = opened(browser, address), opened(browser, address)
+        tab.get_by_role("button", name="legend").click()
+        tab.get_by_label("sorted by").select_option("name")
+        tab.get_by_label("class").first.select_option("2")
+        tab.get_by_label("is called").fill("ash")
+        tab.get_by_role("button", name="rename").click()
+        for one in (tab, other):
+            says(one, "^■ ash [0-9]")
+        tab.get_by_label("colour").fill("#123456")
+        for one in (tab, other):
+            one.locator("b[style*='rgb(18, 52, 86)'], b[style*='#123456']").wait_for(timeout=WAIT)
+        line(tab, "map", [(-7, 7), (2, 7), (4, 4), (-1, 1), (-7, 1), (-7, 7)])
+        says(tab, "in another cluster than most")
+        tab.get_by_role("button", name="leave out the marked ones").click()
+        says(tab, "[0-9]+ left out")
+
+
 def test_one_answer_is_taken_back_and_asked_again(browser, tmp_path):
     with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
         tab = opened(browser, address)

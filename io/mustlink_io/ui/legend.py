@@ -41,7 +41,7 @@ class Legend:
         faded: Callable[[float], None],
     ) -> None:
         widgets = panel().widgets
-        self.session, self._changed = session, changed
+        self.session, self._changed, self._way = session, changed, "cluster"
         self.key = panel().pane.HTML(
             "", stylesheets=[_KEY], css_classes=["key"], sizing_mode="stretch_width"
         )
@@ -61,7 +61,6 @@ class Legend:
         self.group.param.watch(lambda _: self._picked(), "value")
         self.colour.param.watch(lambda _: self._recolour(), "value")
         self.rename.on_click(lambda _: status.during("…", self._rename))
-        self._way = "cluster"
 
     def layout(self) -> Any:
         """The controls, to be folded away."""

@@ -1,0 +1,79 @@
+"""What clusters are, in the words of the data: `python docs/examples/clusters.py --out FOLDER`."""
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+
+def table(path, data, names):
+    """Rows with a name each, as a CSV file."""
+    rows = [[f"{path.stem} {at}", *np.round(row, 4)] for at, row in enumerate(data)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["name", *names], *rows])
+
+
+def mustlink(*words):
+    """The shell's command, and what it prints."""
+    line = [sys.executable, "-m", "mustlink_io", *map(str, words)]
+    return subprocess.run(line, check=True, capture_output=True, text=True).stdout
+
+
+def profiles(data, k, *options):
+    """Clusters of a file, as `mustlink report --json` describes them."""
+    out = data.with_suffix(".h5")
+    mustlink("cluster", data, "-k", k, "-m", "ncut", "--stability", "-o", out, *options)
+    return json.loads(mustlink("report", out, "--json"))
+
+
+def told(facts):
+    """A line a cluster: size, stability, and what sets it apart."""
+    for row, one in zip(facts["clusters"], facts["about"]["groups"], strict=True):
+        parts = [f"{c['column']} {c['here']:.3g} ({c['rest']:.3g})" for c in one["columns"][:3]]
+        parts += [", ".join(one["words"][:6])] if one["words"] else []
+        hubs = [hub["name"] for hub in one["hubs"][:4]]
+        parts += [", ".join(hubs)] if hubs else []
+        found = facts["stability"]["clusters"][row["name"]]
+        yield f"{row['name']}: {row['size']:4d}, {found:.2f} found again: {'; '.join(parts)}"
+
+
+def network(path):
+    """Who meets whom in Les Misérables, by names, as a list of edges."""
+    from networkx import les_miserables_graph
+
+    edges = les_miserables_graph().edges(data="weight")
+    path.write_text("".join(f"{a}\t{b}\t{w}\n" for a, b, w in edges), encoding="utf-8")
+
+
+def main(out):
+    """Facts of every set, by name."""
+    wine, cancer, digits = load_wine(), load_breast_cancer(), load_digits()
+    table(out / "wine.csv", wine.data, wine.feature_names)
+    table(out / "cancer.csv", cancer.data, cancer.feature_names)
+    np.save(out / "digits.npy", digits.data)
+    np.save(out / "images.npy", digits.images)
+    network(out / "names.tsv")
+    found = {
+        "wine": profiles(out / "wine.csv", 3, "--standardize"),
+        "cancer": profiles(out / "cancer.csv", 2, "--standardize"),
+        "digits": profiles(out / "digits.npy", 10),
+        "names": profiles(out / "names.tsv", 6),
+    }
+    mustlink("report", out / "digits.h5", "--show", out / "images.npy")
+    return found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", default=None, help="folder for files; default: a new one")
+    folder = Path(parser.parse_args().out or tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, facts in main(folder).items():
+        print(name, f"(stability {facts['stability']['mean']:.2f})", *told(facts), sep="\n  ")
+    print(f"pages and files: {folder}")
