@@ -108,6 +108,8 @@ def test_the_choice_is_the_best_of_its_evidence_and_a_sound_answer(name):
     est, y = fitted(name)
     rows = est.candidates_
     best = max(rows, key=lambda row: row["score"])
+    if est.candidates_ and sum(row["held_out"] == 1.0 for row in rows) > 1:
+        best = next(row for row in rows if row["chosen"] and row["held_out"] == 1.0)
     assert [row["name"] for row in rows if row["chosen"]] == [best["name"]] == [est.method_]
     assert est.report_.choices["auto"][0] == est.method_
     assert adjusted_rand_score(est.labels_, y) > 0.9
@@ -366,6 +368,17 @@ def test_scores_are_weighed_by_how_much_was_held_out():
     np.testing.assert_allclose(found[1].score, (0.5 + mean + 0.2) / 2)
     assert (found[2].score, found[2].held_out, found[2].note) == (-np.inf, None, "no")
     assert [one.name for one in ranked(found)] == ["b", "a", "c"]
+
+
+def test_of_those_that_predict_all_of_enough_the_one_with_the_fewest_parts_is_taken():
+    names = ["GFHF with columns, CSP and FastGE", "GFHF with columns", "GFHF", "LLGC"]
+    found = [Candidate(name, 0.5, held_out=1.0) for name in names]
+    found[3].held_out, found[3].score = 0.99, 0.9
+    assert ranked(found)[0] is found[3]
+    order = [one.name for one in ranked(found, enough=True)]
+    assert order == ["GFHF", "GFHF with columns", "GFHF with columns, CSP and FastGE", "LLGC"]
+    found[2].held_out = None
+    assert ranked(found, enough=True)[0] is found[1]
 
 
 def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():

@@ -324,6 +324,20 @@ def test_settled_where_half_of_the_answers_would_do(method):
     assert ml.settled(est) == many
 
 
+@pytest.mark.parametrize(("shares", "moved", "enough"), [
+    ((0.5, 0.5), 0.008, True), ((0.5, 0.5), 0.012, False), ((0.9, 0.1), 0.008, False),
+    ((0.9, 0.1), 0.002, True), ((1.0, 0.0), 0.001, False), ((1.0, 0.0), 0.0, True),
+])  # fmt: skip
+def test_few_rows_that_move_count_more_where_most_are_of_one_class(
+    shares, moved, enough, monkeypatch
+):
+    est, y, _ = fitted(n=120)
+    est.refit(np.where(np.arange(120) % 2, y, -1))
+    est.labels_ = np.repeat([0, 1], np.round(np.multiply(shares, 1000)).astype(int))
+    monkeypatch.setattr("mustlink.advice.asking._without", lambda *given: (moved, 1.0))
+    assert ml.settled(est).enough == enough
+
+
 @pytest.mark.thorough
 def test_settled_by_pairs_leaves_out_a_tenth():
     est, y, _ = fitted(n=120, method="CSP")

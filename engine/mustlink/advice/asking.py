@@ -112,7 +112,7 @@ class Settled:
 
     `moved` is the share of the rows with another result, `agreed` that of the answers left out
     which the fit to the others predicts (of clusterers: of their pairs), both means over `draws`.
-    `enough`: no more rows moved than was allowed.
+    `enough`: no more rows moved than was allowed, see `settled`.
     """
 
     moved: float
@@ -136,6 +136,10 @@ class Settled:
 def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0) -> Settled:
     """Whether more answers would change a fitted estimator by more than a share `moved` of rows.
 
+    A share of as many as would change if all results were shuffled, 1 − Σp_c² of the rows by the
+    shares p_c of the results, less one row, which is chance: where most rows are of one class few
+    others decide.
+
     It is refitted to a random half of its side information, of pairs alone to nine tenths, `draws`
     times; the estimator itself stays as it is. If doubling the answers has changed few rows,
     doubling them again will change fewer, as what helps most was asked first. Wrong answers show as
@@ -158,7 +162,10 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     if not found:
         return Settled(1.0, 0.0, enough=False, draws=0)
     changed, agreed = (float(np.mean(column)) for column in zip(*found, strict=True))
-    return Settled(changed, agreed, changed <= moved, len(found), share)
+    shares = np.unique(est.labels_, return_counts=True)[1] / est.labels_.size
+    limit = moved * (1.0 - float(shares @ shares))
+    limit = max(limit - 1.0 / est.labels_.size, 0.0)
+    return Settled(changed, agreed, changed <= limit, len(found), share)
 
 
 def _without(est: Any, kept: Any, held: Any) -> tuple[float, float]:

@@ -102,8 +102,9 @@ class Auto(ClusterMixin, GraphEstimator):
 
     After `fit`: `labels_` (n,), `method_`, the name of the chosen candidate, `estimator_`, fitted;
     `candidates_`, a dict each: `name`, `usual` (adjusted Rand index on other data), `held_out`
-    (what it predicted; None: not tried), `score` (both weighed; the largest is taken), `seconds`
-    of trying it, `chosen`, `note`; `report_.choices["auto"]` has the method and why.
+    (what it predicted; None: not tried), `score` (both weighed; the largest is taken, but the one
+    with the fewest parts of those that predict all of 60 labels or more), `seconds` of trying it,
+    `chosen`, `note`; `report_.choices["auto"]` has the method and why.
 
     Cost: on a sample some twenty to fifty fits to at most some thousand points, then one to all.
     """
@@ -391,7 +392,7 @@ class Auto(ClusterMixin, GraphEstimator):
     ) -> None:
         """Fit the best to all rows; where it cannot be fitted the next, with a note."""
         failed = None
-        for one in ranked(tried):
+        for one in ranked(tried, enough=held >= _TRUST.get(data.kind, np.inf)):
             try:
                 fitted = self._fitted(WAYS[one.name], data, recorder)
             except InputError as error:

@@ -183,9 +183,16 @@ def _scored(candidates: Sequence[Candidate], trust: float) -> int:
     return m
 
 
-def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The best first; of equals the first."""
-    return sorted(candidates, key=lambda one: -one.score)
+def ranked(candidates: Sequence[Candidate], *, enough: bool = False) -> list[Candidate]:
+    """The best first; of equals the first.
+
+    Where `enough` was held out, those that predict all of it come before the others, and the one
+    with the fewest parts first: nothing that is known speaks for more of them.
+    """
+    found = sorted(candidates, key=lambda one: -one.score)
+    if enough:
+        found.sort(key=lambda one: len(WAYS[one.name].parts) if one.held_out == 1.0 else np.inf)
+    return found
 
 
 def pairs_right(labels: Ints, both: Constraints, given: Constraints) -> float:
