@@ -503,9 +503,10 @@ class FitInput:
             self._made(0).least if self.searched else knn_plan(self.n, self.d, self.k, None).least
         )
         if cost is not None:
-            most = Size(self.n, int(MOST_SYMMETRIC * self.n * self.k) + self.nnz, 4)
-            usual = Size(self.n, int(SYMMETRIC * self.n * self.k) + self.nnz, 4)
             rows, hard = max(self.rows, self.n), self.is_hard(cost)
+            stored = 4 if rows == self.n else 8  # weights of rows that are counted
+            most = Size(self.n, int(MOST_SYMMETRIC * self.n * self.k) + self.nnz, stored)
+            usual = Size(self.n, int(SYMMETRIC * self.n * self.k) + self.nnz, stored)
             stages = cost.narrow.stages(usual, single=True, rows=rows, hard=hard)
             late = ("multigrid set-up", "solving", "answers") if hard else ("answers",)
             least = max(least, cost.least_memory(most), *(stages[name] for name in late))

@@ -32,7 +32,7 @@ _CHUNKS = 4  # times that the cells read beside a block are fewer
 _NEAR = 320  # cells that a cell visits, or that visit it
 _RECORDS = 48  # bytes of a neighbour while rows are put together
 _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put together at once
-_DEALT = 96 << 20  # while entries are dealt out
+_DEALT, _AT_ONCE = 24, 1 << 22  # bytes of an entry that is dealt out, and how many are at most
 _BRIDGED = 24  # bytes of a node while components are joined by bridges
 _OTHER = 16 << 20
 _ROWS_BEHIND = 2 * 20  # bytes of a row that two threads hold
@@ -321,7 +321,7 @@ def stored_layout(room: int | None, n: int, d: int, k: int) -> Layout:
     beside = _held_row(d, tight.mean) + 28
     block = min(n, max(tight.block, left // (each + beside // _CHUNKS)))
     chunk = min(n, max(tight.chunk, block // _CHUNKS))
-    rows = min(n, _MOST_ROWS, max(tight.rows, (room - _joined(n)) // (_RECORDS * k)))
+    rows = min(n, _MOST_ROWS, max(tight.rows, (room - _joined(n, _AT_ONCE)) // (_RECORDS * k)))
     cells = cell_layout(n, d, k, usual)
     found = replace(cells, block=block, chunk=chunk, rows=rows, desks=desks)
     fits = max(_stored_bytes(n, d, k, found, desks).values()) <= room
@@ -362,7 +362,7 @@ def _stored_bytes(n: int, d: int, k: int, sizes: Layout, threads: int) -> dict[s
     return {
         "kNN graph": search,
         "components": 14 * n + sizes.rows * 16 * k + _OTHER,
-        "weights": _joined(n) + sizes.rows * _RECORDS * k,
+        "weights": _joined(n, sizes.rows * k) + sizes.rows * _RECORDS * k,
     }
 
 
@@ -384,6 +384,7 @@ def _fixed(n: int, d: int, k: int, desks: int) -> int:
     return 8 * n + tables + desks * _desk(cells, d) + _OTHER
 
 
-def _joined(n: int) -> int:
-    """Bytes while components are bridged and rows put together, beside these."""
-    return (18 + _BRIDGED) * n + _DEALT + _OTHER
+def _joined(n: int, entries: int) -> int:
+    """Bytes while components are bridged and rows of so many entries put together, beside these."""
+    dealt = _DEALT * min(entries, _AT_ONCE)
+    return (18 + _BRIDGED) * n + max(dealt, _BRIDGES // 4) + _OTHER

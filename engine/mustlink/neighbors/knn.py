@@ -52,9 +52,9 @@ from mustlink.neighbors.points_by_rows import (
     prepare,
     scaled_points,
 )
-from mustlink.neighbors.row_kinds import any_rows
 from mustlink.neighbors.search import (
     Points,
+    any_rows,
     neighbour_lists,
     planned,
     possible,

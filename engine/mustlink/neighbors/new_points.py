@@ -24,7 +24,7 @@ from mustlink.neighbors.points_by_rows import (
     group_equal_rows,
     scaled_points,
 )
-from mustlink.neighbors.row_kinds import any_rows
+from mustlink.neighbors.search import any_rows
 
 _BLOCK = 1 << 16  # new points at a time
 _NEIGHBOUR = 7  # whose distance is a node's scale

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import NeighborPlan, knn_plan, other_plan
 from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
-from mustlink.neighbors.any_rows import AnyRows
+from mustlink.neighbors.any_rows import BY_CELLS, AnyRows
 from mustlink.neighbors.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbors.points_by_rows import ROWWISE, Prepared, prepare
 
@@ -24,6 +25,19 @@ _ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances
 
 Points = NDArray[np.float32] | Prepared | AnyRows
 Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
+
+
+def any_rows(points: Any, metric: Any, recorder: Recorder | None = None) -> AnyRows | None:
+    """Rows to be compared by a metric; None for dense ones that cells know. Raises InputError."""
+    if sp.issparse(points) or metric == "jaccard":
+        from mustlink.neighbors.sparse_points import SparseRows
+
+        return SparseRows.of(points, metric)
+    if metric in BY_CELLS:
+        return None
+    from mustlink.neighbors.distances import ComparedRows
+
+    return ComparedRows.of(points, metric, recorder)
 
 
 def threads_for(n_jobs: int | None) -> int:

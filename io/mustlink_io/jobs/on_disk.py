@@ -134,7 +134,7 @@ _PLACES, _ROWS = 100, 20  # places in the file, rows at each of them
 _NEIGHBOURS = 15
 _STEEP = 8.0  # dimension of the neighbourhoods from which a search is harder than it was measured
 _ONE_SIDED = 1.4  # weights for a neighbour from which the same is true: hubs
-_EQUAL = 0.05  # share of rows that are equal to another one of the sample
+_EQUAL = 0.01  # share of rows equal to another one of the sample: of all rows many more are
 
 
 @dataclass(frozen=True)
