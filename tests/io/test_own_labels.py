@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import mustlink as ml
+from mustlink.errors import InputError
 from mustlink_io import formats
 from results import labels_of
 
@@ -94,6 +95,16 @@ def test_a_table_of_labels_alone_still_names_its_nodes(data, tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("name,label\n2,u\n0,v\n1,u\n")
     assert formats.load_classes(str(path), 3, data="other.csv").codes.tolist() == [1, 0, 0]
+
+
+def test_a_name_that_is_unknown_is_said_under_any_title(tmp_path):
+    names = formats.tables.NodeNames(np.array(["ash", "elm", "oak"], dtype=object), "trees.csv")
+    path = tmp_path / "few.csv"
+    path.write_text("tree,kind\nash,a\noak,b\nfir,b\n")
+    with pytest.raises(InputError, match=r"no node of trees\.csv is named 'fir'"):
+        formats.load_classes(str(path), 3, names)
+    path.write_text("tree,kind\nash,a\noak,b\n")
+    assert formats.load_classes(str(path), 3, names).codes.tolist() == [0, -1, 1]
 
 
 def test_in_python_a_column_of_labels_is_doubted(data):

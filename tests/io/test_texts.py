@@ -122,7 +122,7 @@ def test_a_text_without_words_is_left_out(texts, capsys, tmp_path):
     where = tmp_path / "texts.csv"
     code, _, err = run(capsys, "cluster", where, "--text", "body", "-k", 3, "-o", out)
     assert code == 0
-    assert "2 texts have no word that counts and get label -1, such as text_04" in err
+    assert "2 texts have no word that counts: label -1, such as text_04" in err
     labels, names = read(out)
     left = np.isin(np.arange(N), [4, 7])
     assert names == NAMES

@@ -293,3 +293,18 @@ def test_nn_descent_of_another_distance(monkeypatch):
     assert first.info["method"] == "descent"
     assert first.info["recall"] > 0.9
     assert (first.affinity != second.affinity).nnz == 0
+
+
+def test_a_metric_that_is_spelt_alike_is_named():
+    with pytest.raises(InputError, match="'euklid' is unknown; did you mean 'euclidean'"):
+        ml.NCut(2, metric="euklid").fit(np.random.default_rng(0).normal(size=(30, 3)))
+
+
+def test_new_rows_are_numbered_as_they_are_given():
+    X = np.random.default_rng(0).random((60, 5)) + 0.1
+    X[20:40, 0] += 9
+    est = ml.NCut(2, metric="cosine", random_state=0).fit(X)
+    new = X[:3].copy()
+    new[1] = 0
+    with pytest.raises(InputError, match="row 1 is all zeros"):
+        est.predict(new)

@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from every import blobs
-from mustlink.errors import InputError
+from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph.shares import Shares, gram_of
 from mustlink.neighbors.streamed_points import StackedRows, as_stream, begun, continued
 
@@ -87,6 +87,13 @@ def test_what_a_stream_cannot_begin_with():
     assert not hasattr(ml.NCut(3), "partial_fit")  # as scikit-learn asks
     with pytest.raises(AttributeError, match="representatives='auto'; give a number, such as"):
         ml.NCut(3, representatives="auto").partial_fit(X)
+
+
+def test_labels_of_a_stream_are_not_used_silently():
+    X, y = blobs(3, 300)
+    with pytest.warns(DoubtfulResultWarning, match="y: labels of a stream are not used"):
+        est = ml.NCut(3, representatives=40, random_state=0).partial_fit(X, y)
+    assert any("labels of a stream" in one for one in est.report_.warnings)
 
 
 def test_a_block_that_fails_changes_nothing():

@@ -123,7 +123,8 @@ class Auto(ClusterMixin, GraphEstimator):
         """What the chosen method has; AttributeError before a fit, and for private names."""
         fitted = self.__dict__.get("estimator_")
         if fitted is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            first = "" if name.startswith("_") else "; call fit first: the method that it takes may"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{first}")
         return getattr(fitted, name)
 
     def cost(self, n_classes: int | None = None) -> Cost:

@@ -152,7 +152,7 @@ def _graph(seen: DataProfile) -> Iterator[str]:
         )
     if given and g.isolated:
         nodes = "node has" if g.isolated == 1 else "nodes have"
-        yield f'{g.isolated:,} {nodes} no edge and get label -1 (or isolated="assign")'
+        yield f'{g.isolated:,} {nodes} no edge: label -1 (or isolated="assign")'
     if given and g.largest_degree >= max(100, 0.3 * g.nodes):
         yield (
             f"one node has {g.largest_degree:,} neighbours of {g.nodes:,} (median "

@@ -17,6 +17,7 @@ from mustlink.errors import InputError, InputTypeError, NumericalError
 
 _SYMMETRY = 1e-6  # relative to the largest entry: single-precision files pass
 _BLOCK = 1 << 22  # entries at a time
+_SHOWN = 60  # letters of a value in a message
 
 
 def as_affinity(
@@ -283,7 +284,8 @@ def as_integer(value: Any, where: str, low: int | None = None) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_):
-        raise InputError(f"{where}: {value!r} is not a whole number; give an integer")
+        words = " ".join(repr(value).split())[:_SHOWN]
+        raise InputError(f"{where}: {words} is not a whole number; give an integer")
     if low is not None and number < low:
         raise InputError(f"{where}: {number} given; it must be at least {low}")
     return number

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,10 @@ class Distance:
 
         wanted = ("mahalanobis", "seuclidean", "standardised_euclidean", "sinkhorn")
         if metric not in named_distances or metric in (*wanted, "wminkowski", "weighted_minkowski"):
+            near = get_close_matches(metric, ("euclidean", *_OF_SCIPY, *named_distances), 1)
+            meant = f"did you mean {near[0]!r}? Else choose" if near else "choose"
             raise InputError(
-                f"metric: {metric!r} is unknown; choose euclidean | cosine | correlation | "
+                f"metric: {metric!r} is unknown; {meant} euclidean | cosine | correlation | "
                 "manhattan | chebyshev | minkowski:P | canberra | braycurtis | hamming | jaccard | "
                 "hellinger | haversine, another name of pynndescent, or a function of two rows"
             )

@@ -113,18 +113,17 @@ class NewPoints:
         """
         m, q = self.fitted.shape[0], self.new.shape[0]
         join: Any = sp.vstack if sp.issparse(self.fitted) else np.concatenate
-        both = join([self.fitted, self.new])
+        both = join([self.new, self.fitted])  # errors number the rows of the first
         other = any_rows(both, self.metric)
         X: Any = scaled_points(both, self.metric)[0] if other is None else other
         k = min(self.n_neighbors, m)
         for start in range(0, q, _BLOCK):
             part = slice(start, min(start + _BLOCK, q))
-            whole = slice(m + start, m + part.stop)
             if other is None:
-                indices, distances = nearest_points(X[:m], X[whole], k)
-                known = (X[indices[:, 0]] == X[whole]).all(axis=1)
+                indices, distances = nearest_points(X[q:], X[part], k)
+                known = (X[q:][indices[:, 0]] == X[part]).all(axis=1)
             else:
-                indices, distances = other.take(slice(0, m)).nearest(other.take(whole), k)
+                indices, distances = other.take(slice(q, q + m)).nearest(other.take(part), k)
                 known = distances[:, 0] == 0
             d = distances.astype(np.float64)
             if self.metric == "haversine":

@@ -110,6 +110,7 @@ def show(outcome: Mapping[str, Any]) -> None:
     console = stdout_console()
     title(console, f"{outcome['output']} written")
     rows = [
+        ("method", outcome["method"]),
         ("answers", f"{outcome['answers']} counted, {outcome['unknown']} not known"),
         *([("new classes", ", ".join(outcome["new_classes"]))] if outcome["new_classes"] else []),
         ("moved", f"{outcome['moved']:.2%} of the rows"),

@@ -65,7 +65,7 @@ def load(place: Place, column: str, ids: str | None = None) -> Texts:
     first = int((np.diff(rows.indptr) == 0).argmax())
     which = f"row {first}" if known is None else known.shown(first)
     noun = "text has" if left_out == 1 else "texts have"
-    more = f"{where}: {left_out:,} {noun} no word that counts and get label -1, such as {which}"
+    more = f"{where}: {left_out:,} {noun} no word that counts: label -1, such as {which}"
     return Texts(rows[full], known, full.astype(np.int64), left_out, (*notes, more))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink import LaplacianEigenmaps
+from mustlink.core.observe import Unheard
 from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.hdf5.writing import make_folder
@@ -93,7 +94,7 @@ def _embedding(result: ReadResult) -> ReportFigure | None:
     if shares and result.graph is not None and 4 <= held.labels.size <= _MAPPED:
         wanted = min(max(_FEWEST, min(count, _MAPS)), result.graph.n_nodes - 2)
         made = LaplacianEigenmaps(wanted, affinity="precomputed", random_state=0)
-        rows = np.asarray(made.fit(result.graph).embedding_)
+        rows = np.asarray(made.fit(result.graph, observer=Unheard()).embedding_)
     if rows is None or rows.shape[1] == 0:
         return None
     where = "by the two coordinates of the embedding in which {} overlap least"

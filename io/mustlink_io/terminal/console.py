@@ -205,7 +205,8 @@ def held_out(scores: ResultBaseline | Mapping[str, Any] | None) -> str | None:
     )
     words = f"{shares} of {found['held_out']:,} right, on a sample of {found['sampled']:,} points"
     single = found["single"]
-    return words + (f"; {single} classes of one label are not held out" if single else "")
+    some = "1 class of one label is" if single == 1 else f"{single} classes of one label are"
+    return words + (f"; {some} not held out" if single else "")
 
 
 def stability_row(found: ResultStability | None) -> str | None:

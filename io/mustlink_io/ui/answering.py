@@ -208,6 +208,7 @@ def answer(
     return {
         "output": str(target),
         "before": before_it,
+        "method": session.estimator.report_.method,
         "answers": len(known),
         "unknown": len(unknown),
         "new_classes": sorted(labelled - called),
