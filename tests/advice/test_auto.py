@@ -12,9 +12,9 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-from cases import labelled, planted_graph
+from cases import blobs, labelled, planted_graph
 from mustlink.advice import auto, auto_input
-from mustlink.advice.candidates import Candidate, Trial, compare, pairs_right, ranked
+from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
 from mustlink.constraints import Constraints
 from mustlink.context.workspace import Workspace
 from mustlink.core.deadline import NEVER
@@ -393,3 +393,26 @@ def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():
     both, at = np.column_stack([X, rows]), known >= 0
     trees = ExtraTreesClassifier(30, random_state=7).fit(both[at], known[at])
     np.testing.assert_allclose(found, trees.predict_proba(both))
+
+
+def test_what_was_held_out_is_a_share_of_all_rows():
+    """Of one class 90 of 100 rows, all right, of the other 10, of which half is right."""
+    one = Candidate("GFHF", 0.5, held_out=0.75, right=[np.array([1.0, 1.0]), np.array([1.0, 0.0])])
+    held = Held(4, np.array([0, 95, 1, 96]), np.array([0, 1, 0, 1]))
+    known = np.full(100, -1)
+    known[[0, 1, 95, 96]] = 0, 0, 1, 1
+    for answers in (np.repeat([0, 1], [90, 10]), np.repeat(["b", "a"], [90, 10])):
+        found = held.of(one, answers, known)
+        assert found == {"of": "labels", "share": 0.95, "n": 4, "by_size": True}
+    assert Held(4, np.array([0, 1, 0, 1])).n == 2
+    assert Held(9).of(one, known, None) == {"of": "pairs", "share": 0.75}
+    assert Held(9).of(Candidate("CSP", 0.5), known, None) is None
+
+
+def test_a_refit_says_nothing_of_what_was_held_out_before():
+    X, y = blobs(np.random.default_rng(0), 300, 4, d=3)
+    labels = np.where(np.arange(len(y)) % 20 == 0, y, -1)
+    est = ml.Auto(random_state=0).fit(X, labels)
+    assert est.report_.extra["held_out"]["n"] > 5
+    labels[1] = y[1]
+    assert "by_size" not in est.refit(labels).report_.extra.get("held_out", {})

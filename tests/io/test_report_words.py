@@ -207,10 +207,11 @@ def test_what_was_hidden_is_a_figure_of_the_result(told, folder):
     _, _, _ = told("propagate", "trees.csv", "--labels", "few.csv", "--quiet", "-o", "auto.h5")
     est = ml.load(folder / "auto.h5")
     facts = json.loads(told("report", "auto.h5", "-o", "auto.html", "--json")[1])
-    chosen = next(one for one in est.candidates_ if one["chosen"])
-    assert facts["held_out"] == {"of": "labels", "share": chosen["held_out"], "n": None}
+    held = est.report_.extra["held_out"]
+    assert facts["held_out"] == held
+    assert (held["of"], held["n"], held["by_size"]) == ("labels", 24, True)
     html = " ".join((folder / "auto.html").read_text(encoding="utf-8").split())
-    assert "labels that were hidden from the fit" in html
+    assert "24 labels that were hidden from fits, classes weighed by their sizes," in html
     kept = json.loads(told("report", "table.h5", "--json")[1])["held_out"]
     assert kept["of"] == "constraints"
     best = max(score for *_, score, _ in ml.load(folder / "table.h5").report_.extra["candidates"])

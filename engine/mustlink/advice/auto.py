@@ -28,6 +28,7 @@ from mustlink.advice.candidates import (
     PAIRS_OF_NETWORKS,
     WAYS,
     Candidate,
+    Held,
     Trial,
     Way,
     compare,
@@ -306,7 +307,7 @@ class Auto(ClusterMixin, GraphEstimator):
             data = replace(data, graph=self._graph_of(data, recorder))
         level = data.level
         tried = [Candidate(way.name, way.usual[level]) for way in ways]
-        held = 0
+        held = Held()
         if len(ways) > 1 and in_memory:
             held = self._judge(data, tried, recorder)
         self._fit_best(data, tried, held, recorder)
@@ -359,18 +360,18 @@ class Auto(ClusterMixin, GraphEstimator):
         cost = self.cost(data.n_classes)
         return self._work(X, recorder, seed, data.sample_weight, cost).graph
 
-    def _judge(self, data: AutoInput, tried: Sequence[Candidate], recorder: Recorder) -> int:
-        """Hold out a part of what is known of all rows, or of a sample; how much there was."""
+    def _judge(self, data: AutoInput, tried: Sequence[Candidate], recorder: Recorder) -> Held:
+        """Hold out a part of what is known of all rows, or of a sample; what that was."""
         if data.n > (MOST_TRIED if data.points is None else _WHOLE):
             if data.points is None:
-                return 0
+                return Held()
             made_by = {name: getattr(self, name) for name in ("metric", "weights")}
             made_by["n_neighbors"] = self.n_neighbors
             data = data.sampled(made_by, self._used_seed)
         if data.kind == LABELS and data.graph is not None:
             data = replace(data, known=Constraints.from_labels(data.said))
         if data.graph is None or not data.enough:
-            return 0
+            return Held()
         quiet = Recorder(Unheard(), recorder.deadline.share(_SHARE))
         quiet.budget = recorder.budget
         trials = Trials(self, data, quiet)
@@ -384,16 +385,19 @@ class Auto(ClusterMixin, GraphEstimator):
             return Trial(right, time.perf_counter() - began, failure)
 
         folds = data.folds()
-        held = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
+        amount = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
         self._tried_parts = trials.parts
-        return held
+        if data.kind != LABELS or not amount:
+            return Held(amount)
+        rows = np.concatenate(folds[: len(tried[0].right)])
+        return Held(amount, rows, data.labels[rows])
 
     def _fit_best(
-        self, data: AutoInput, tried: Sequence[Candidate], held: int, recorder: Recorder
+        self, data: AutoInput, tried: Sequence[Candidate], held: Held, recorder: Recorder
     ) -> None:
         """Fit the best to all rows; where it cannot be fitted the next, with a note."""
         failed = None
-        for one in ranked(tried, enough=held >= _TRUST.get(data.kind, np.inf)):
+        for one in ranked(tried, enough=held.amount >= _TRUST.get(data.kind, np.inf)):
             try:
                 fitted = self._fitted(WAYS[one.name], data, recorder)
             except InputError as error:
@@ -404,8 +408,9 @@ class Auto(ClusterMixin, GraphEstimator):
                 if other.score == -np.inf and other.note:
                     recorder.note(f"{other.name}: could not be fitted: {other.note}")
             one.chosen, self._tried_parts = True, None
-            rows, why = [other.row() for other in tried], reason(one, tried, data.kind, held)
-            self._conclude(fitted, rows, why, data.y)
+            rows, why = [other.row() for other in tried], reason(one, tried, data.kind, held.n)
+            known = data.labels if held.classes is not None else None
+            self._conclude(fitted, rows, why, data.y, held.of(one, fitted.labels_, known))
             return
         assert failed is not None
         raise failed
@@ -497,9 +502,14 @@ class Auto(ClusterMixin, GraphEstimator):
             fitted._numbered_as(old.labels_, recorder)
 
     def _conclude(
-        self, fitted: Any, candidates: list[dict[str, Any]], why: str, y: Any = None
+        self,
+        fitted: Any,
+        candidates: list[dict[str, Any]],
+        why: str,
+        y: Any = None,
+        right: dict[str, Any] | None = None,
     ) -> None:
-        """Set what a fit sets: the method that answers by labels `y` (n,), and how."""
+        """Set what a fit sets: the method that answers by labels `y` (n,), how, and how `right`."""
         if y is not None and self.answers == CLUSTERS and hasattr(fitted, "classes_"):
             names = encoded(y, "y")[1]
             self.classes_ = fitted.classes_ if names is None else names[fitted.classes_]
@@ -510,7 +520,11 @@ class Auto(ClusterMixin, GraphEstimator):
         fitted.report_ = replace(
             report,
             choices={AUTO: [self.method_, why], **report.choices},
-            extra={**report.extra, "auto_candidates": candidates},
+            extra={
+                **report.extra,
+                "auto_candidates": candidates,
+                **({} if right is None else {"held_out": right}),
+            },
         )
 
 

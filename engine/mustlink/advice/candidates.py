@@ -212,6 +212,39 @@ def pairs_right(labels: Ints, both: Constraints, given: Constraints) -> float:
     return 2 * (a * d - b * c) / below if below > 0 else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What was held out in all folds: `amount`, and of labels the `rows`, and their `classes`."""
+
+    amount: int = 0
+    rows: Ints | None = None
+    classes: Ints | None = None
+
+    @property
+    def n(self) -> int:
+        """How many labels or pairs these are; some are held out twice."""
+        return self.amount if self.rows is None else int(np.unique(self.rows).size)
+
+    def of(self, chosen: Candidate, answers: Any, known: Any) -> dict[str, Any] | None:
+        """What a candidate had right, for `Report.extra`; of labels as a share of all rows.
+
+        r_c of the labels of class c that were held out are right, and n_c of the `answers` (n,)
+        are that of most rows that are `known` (n,) to be of it: Σ n_c r_c / Σ n_c. Labels may be
+        as many of every class where rows are not.
+        """
+        if chosen.held_out is None:
+            return None
+        if self.classes is None:
+            return {"of": PAIRS, "share": chosen.held_out}
+        codes = np.unique(answers, return_inverse=True)[1].ravel()
+        right, sizes = np.concatenate(chosen.right), np.bincount(codes)
+        classes = np.unique(self.classes)
+        rates = [float(right[self.classes == c].mean()) for c in classes]
+        weights = [int(sizes[np.bincount(codes[known == c]).argmax()]) for c in classes]
+        share = float(np.average(rates, weights=weights))
+        return {"of": LABELS, "share": share, "n": self.n, "by_size": True}
+
+
 def reason(chosen: Candidate, tried: Sequence[Candidate], kind: str, held: int) -> str:
     """Why it was chosen, in words."""
     if kind == NOTHING:

@@ -138,11 +138,15 @@ class ResultBaseline(ResultPart):
 
 
 class HeldOut(ResultPart):
-    """What choosing held out of the fit, and the share of it that the answer has right or kept."""
+    """What choosing held out of the fit, and the share of it that the answer has right or kept.
 
-    of: Literal["labels", "constraints"]
-    share: Share
+    Of pairs it is their adjusted Rand index; `by_size`: as a share of all rows.
+    """
+
+    of: Literal["labels", "constraints", "pairs"]
+    share: Number
     n: Count | None = None
+    by_size: bool = False
 
 
 class AutoCandidate(ResultPart):

@@ -303,21 +303,10 @@ def _facts(
     }
     if held.confidence is not None:
         facts["confidence"] = {**_confidence(held), **_reliability(report.calibration)}
-    facts["held_out"] = _held_out(report) or facts["held_out"]
     if kind == "classes":
         facts["labels_kept"] = report.labels_kept
         facts["n_labels"] = report.n_labels
     return facts
-
-
-def _held_out(report: ResultReport) -> dict[str, Any] | None:
-    """What the method that `Auto` chose had right of what it did not know."""
-    chosen = next((one for one in report.auto_candidates or () if one.chosen), None)
-    if chosen is None or chosen.held_out is None:
-        return None
-    of_pairs = report.constraints is not None and not report.constraints.n_labels
-    of = "pairs" if of_pairs and report.n_labels is None else "labels"
-    return {"of": of, "share": chosen.held_out, "n": None}
 
 
 def _spectrum(report: ResultReport, held: Arrays) -> dict[str, Any] | None:

@@ -205,7 +205,8 @@ def _of_hidden(held: Mapping[str, Any]) -> str:
     share = percent(held["share"])
     if held["of"] == "labels":
         some = "" if held["n"] is None else f"{held['n']:,} "
-        return f"Of {some}labels that were hidden from the fit {share} were answered rightly."
+        how = ", classes weighed by their sizes," if held["by_size"] else ""
+        return f"Of {some}labels that were hidden from fits{how} {share} were answered rightly."
     if held["of"] == "pairs":
         return (
             f"With pairs that were hidden from the fit the clusters agree by {held['share']:.2f} "
