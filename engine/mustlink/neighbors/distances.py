@@ -19,6 +19,7 @@ from mustlink.core.check import as_points, check_positive
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.any_rows import AnyRows, Lists, metric_name
+from mustlink.neighbors.descent import descent_lists
 
 # What scipy computes as pynndescent does, which is half a minute of compiling that is not needed.
 _OF_SCIPY = {
@@ -210,8 +211,6 @@ class ComparedRows(AnyRows):
 
     def by_search(self, k: int, seed: int, recorder: Recorder) -> Lists:
         """Lists of NN-descent, on one thread: on several they depend on their number."""
-        from mustlink.neighbors.search import descent_lists
-
         distance = self.distance
         how: dict[str, Any] = {
             "metric": distance.function

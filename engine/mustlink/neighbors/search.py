@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,14 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import NeighborPlan, knn_plan, other_plan
-from mustlink.core.deadline import Deadline
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
 from mustlink.neighbors.any_rows import BY_CELLS, AnyRows
-from mustlink.neighbors.exact import drop_own, exact_neighbours, measured_recall
+from mustlink.neighbors.descent import descent_lists, in_time
+from mustlink.neighbors.exact import exact_neighbours, measured_recall
 from mustlink.neighbors.points_by_rows import ROWWISE, Prepared, prepare
 
-_SHARE = 0.4  # of the time that is left when the search begins, after which it ends
 _LOW_RECALL = 0.9
 _ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances tell nothing
 
@@ -152,16 +149,6 @@ def neighbour_lists(
     return indices, distances, {"method": plan.method, **info}
 
 
-@contextmanager
-def in_time(recorder: Recorder) -> Iterator[tuple[Deadline, Callable[[float], None]]]:
-    """The stage of a search, with its share of the time; a note says when it ended early."""
-    until = recorder.deadline.share(_SHARE)
-    with recorder.stage("kNN graph") as advance:
-        yield until, advance
-    if until.is_over:  # what was kept from such a search is less
-        recorder.skip_for_time("neighbours are searched less far than usual")
-
-
 def warn_of_recall(info: dict[str, Any], recorder: Recorder) -> None:
     """Warn of a low recall."""
     if info["recall"] < _LOW_RECALL:
@@ -191,22 +178,3 @@ def _by_descent(
         some = np.random.default_rng(seed).choice(n, size, replace=False)
         recall = measured_recall(X, some, distances[some])
     return indices, distances, {"method": "descent", "recall": recall, "recall_sample": size}
-
-
-def descent_lists(
-    X: NDArray[np.float32], k: int, seed: int, recorder: Recorder, **metric: Any
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Lists of NN-descent, on one thread: on several they depend on their number.
-
-    `metric` and `metric_kwds` are pynndescent's. It cannot be stopped: where time is short it goes
-    through the points fewer times.
-    """
-    from pynndescent import NNDescent
-
-    how: dict[str, Any] = {"random_state": seed, "n_jobs": 1, **metric}
-    with recorder.stage("compiling kNN kernels"):
-        tiny = np.abs(np.random.default_rng(0).standard_normal((512, X.shape[1])))
-        NNDescent(tiny.astype(np.float32), n_neighbors=4, **how)
-    with in_time(recorder):
-        nodes, lengths = NNDescent(X, n_neighbors=k + 1, **how).neighbor_graph
-        return drop_own(nodes, lengths, np.arange(len(X)))
