@@ -122,6 +122,13 @@ def test_what_pyarrow_does_not_take_is_read_all_the_same(tmp_path, both):
     assert "not a text file in UTF-8" in both(tmp_path / "g.txt")
 
 
+@pytest.mark.parametrize("text", ["0 a\n ", " \n0 a", "0 a \n b 0 2", "0 a  \n\t\n", "a b 1\n  \n"])
+def test_blanks_at_the_ends_of_lines_are_no_cells(both, tmp_path, text):
+    path = tmp_path / "g.txt"
+    path.write_text(text, newline="")
+    both(path)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_edge_list_is_read_alike(tmp_path_factory, data):

@@ -343,7 +343,9 @@ def _by_arrow(reader: Any, block: bytes, mark: str | None, kinds: Sequence[Kind]
         )
 
     try:
-        if mark is None and b"\t" in block:
+        # a blank at an end of a line would make an empty cell
+        ends_blank = block[:1] == b" " or any(one in block for one in (b"\t", b"\n ", b" \n"))
+        if mark is None and ends_blank:
             table = read(_tidied(block))
         else:
             try:
