@@ -116,7 +116,8 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     fold_of[np.searchsorted(rows, known)] = fold
     seed = int(rng.integers(2**31 - 1))
     right = _judged(S, y_sample, fold_of, Ours(estimator, S, classes.size, seed), seed)
-    return _compared(type(estimator).__name__, right, rows.size, codes)
+    method = getattr(estimator, "method", type(estimator).__name__)  # that spreads labels
+    return _compared(method, right, rows.size, codes)
 
 
 def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -210,6 +211,8 @@ class Ours:
                 changed[name] = chosen[name]
         self._made.set_params(**changed)
         self._S = S
+        if hasattr(self._made, "_columns_of"):  # a prior may be made of columns
+            self._made._columns_of = S
         self._graph: Graph | None = None
         if given["affinity"] in POINTS:
             n_neighbors = min(int(given["n_neighbors"]), len(S) - 1)
