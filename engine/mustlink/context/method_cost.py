@@ -282,7 +282,7 @@ def adjusted_cut(columns: int) -> Cost:
 _BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
 _TOLD = 32  # bytes a node that labels or constraints take, however few there are
 _SET_UP = 13  # bytes a node while aggregates are made
-_ANSWER = 20  # bytes a node: its cluster, that of a row, a column of rows that are put in order
+_ANSWER = 64  # bytes a node: its clusters by several variants, those of rows, a column of these
 _CYCLE = Stage(number=5 * 4)  # five blocks in single precision
 _HELD = 2  # blocks of a recurrence, or a product
 _AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05

@@ -242,12 +242,21 @@ class DiskSpace(Space):
 
     # --- rows
 
-    def by_number(self) -> Ints | None:
-        """Nodes without an edge have rows here, and weigh 0."""
+    def sample(self, most: int, seed: int) -> Ints:
+        """Nodes without an edge have rows here, and weigh 0; the others are counted by ranges."""
         w = self.weights
         if w is None:
-            return None
-        return np.concatenate([np.flatnonzero(w[r]) + r.start for r in self.ranges(16)])
+            return super().sample(most, seed)
+        ranges = list(self.ranges(16))
+        ends = np.cumsum([0, *(np.count_nonzero(w[r]) for r in ranges)])
+        chosen, found = np.arange(ends[-1]), []
+        if ends[-1] > most:
+            rng = np.random.default_rng(seed)
+            chosen = np.sort(rng.choice(int(ends[-1]), most, replace=False))
+        for r, first, end in zip(ranges, ends[:-1], ends[1:], strict=True):
+            own = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, end)] - first
+            found.append(np.flatnonzero(w[r])[own] + r.start)
+        return np.concatenate(found)
 
     def rowwise(self, function: Callable[..., Any], *data: Any) -> Any:
         return self._made(function, *data)
