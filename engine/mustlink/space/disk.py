@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mustlink.kernels.blocks import hand_out, normals
 from mustlink.space.local import LocalSpace
 from mustlink.space.scratch_file import ScratchFile
-from mustlink.space.verbs import Ints, Scalars, Small, Space, Sum
+from mustlink.space.verbs import Ints, Scalars, Small, Space, Sum, drawn
 
 Array = NDArray[Any]
 
@@ -249,10 +249,7 @@ class DiskSpace(Space):
             return super().sample(most, seed)
         ranges = list(self.ranges(16))
         ends = np.cumsum([0, *(np.count_nonzero(w[r]) for r in ranges)])
-        chosen, found = np.arange(ends[-1]), []
-        if ends[-1] > most:
-            rng = np.random.default_rng(seed)
-            chosen = np.sort(rng.choice(int(ends[-1]), most, replace=False))
+        chosen, found = drawn(int(ends[-1]), most, seed), []
         for r, first, end in zip(ranges, ends[:-1], ends[1:], strict=True):
             own = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, end)] - first
             found.append(np.flatnonzero(w[r])[own] + r.start)

@@ -206,10 +206,7 @@ class Space(Protocol):
         In the order of their numbers in the graph, which says what is drawn, too.
         """
         rows = self.by_number()
-        n = self.size if rows is None else rows.size
-        if n <= most:
-            return np.arange(n) if rows is None else rows
-        chosen = np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+        chosen = drawn(self.size if rows is None else rows.size, most, seed)
         return chosen if rows is None else rows[chosen]
 
     @abstractmethod
@@ -249,3 +246,10 @@ class Space(Protocol):
 def _scaled(X: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:
     found: NDArray[Any] = np.multiply(X, v[:, None], dtype=X.dtype, casting="same_kind")
     return found
+
+
+def drawn(n: int, most: int, seed: int) -> Ints:
+    """All of n numbers, or `most` of them at random, ascending."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
