@@ -316,14 +316,21 @@ def clusters_of(
     """Clusters (n,) in memory of rows (n, r), -1 for those that the space's weights do not count.
 
     k-means, see `kmeans`, which takes `how`, of a sample of nodes; others go to the nearest centre.
-    Memory: clusters, and the sample.
+    Clusters are numbered in the order of their first nodes in the sample, as signs and rotations of
+    vectors differ by home; from given `centers` they have the numbers of these. Memory: clusters,
+    and the sample.
     """
     chosen = space.sample(min(sample, max(_NUMBERS // k, 50 * k)), seed)
     weights = None
     if space.weights is not None:
         weights = space.take(space.column(space.weights), chosen)[:, 0]
     here, seen = LocalSpace(chosen.size, weights), space.take(rows, chosen)
-    found = kmeans(seen, k, seed, centers=centers, space=here, **how).centers
+    of_sample = kmeans(seen, k, seed, centers=centers, space=here, **how)
+    found = of_sample.centers
+    if centers is None:
+        first = np.full(k, chosen.size)
+        np.minimum.at(first, of_sample.labels, np.arange(chosen.size))
+        found = found[np.argsort(first, kind="stable")]
     clusters = space.rowwise(lambda X: nearest_centre(X, found), rows)
     if space.weights is not None:
         there = space.weights
