@@ -273,7 +273,7 @@ def moved_by_pairs(
     if constraints.labels is not None:
         free &= constraints.labels < 0
     order = np.random.default_rng(0).permutation(np.flatnonzero(free))
-    found, _ = moved_by_links(graph.affinity, links, clusters, order, k, _SWEEPS)
+    found = moved_by_links(graph.affinity, links, clusters, order, k, _SWEEPS)
     if np.unique(found[found >= 0]).size < np.unique(clusters[clusters >= 0]).size:
         return clusters, 0
     return found, int(np.count_nonzero(found != clusters))

@@ -175,10 +175,15 @@ class Graph:
             return self.weights
         return (self.weights / np.bincount(self.rows, minlength=self.n_nodes))[self.rows]
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether rows are mixtures of nodes, W = ZᵀZ; else each is a node or has a nearest one."""
+        return int(self.info.get("nearest", 1)) > 1
+
     def weighing(self, of_rows: NDArray[np.float64]) -> Graph:
         """The graph in which the rows of the caller count so much, (rows,), instead."""
         new = of_rows
-        if self.shares is not None and "n_neighbors" not in self.info:
+        if self.shares is not None and self.is_mixed:
             W, mass = self.shares.gram(of_rows)
             bridges = self.affinity - self.affinity.multiply(W.astype(bool))
             W, shares = symmetric(sp.csr_matrix(W + bridges)), self.shares.counting(of_rows)

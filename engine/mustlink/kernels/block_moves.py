@@ -156,7 +156,7 @@ def row_cuts(matrix: sp.csr_matrix, place: NDArray[np.int64]) -> tuple[Floats, F
 
 
 @kernel()
-def _moved(W: Any, pairs: Any, labels: Any, order: Any, k: int, sweeps: int) -> int:
+def _moved(W: Any, pairs: Any, labels: Any, order: Any, k: int, sweeps: int) -> None:
     indptr, indices, data = W
     p_indptr, p_indices, p_data = pairs
     votes = np.zeros(k)
@@ -180,14 +180,13 @@ def _moved(W: Any, pairs: Any, labels: Any, order: Any, k: int, sweeps: int) -> 
                 labels[i] = best
                 changed += 1
         if changed == 0:
-            return sweep
-    return sweeps
+            return
 
 
 def moved_by_links(
     W: sp.csr_matrix, links: sp.csr_matrix, labels: Ints, order: Ints, k: int, sweeps: int
-) -> tuple[Ints, int]:
-    """Labels (n,) after moves that each raise a node's votes, and how many sweeps there were.
+) -> Ints:
+    """Labels (n,) after moves that each raise a node's votes, in so many sweeps at most.
 
     Votes of node i for cluster c: Σ_j w_ij [l_j = c]/Σ_j w_ij + Σ_j q_ij [l_j = c], j ≠ i, of the
     weights W (n, n) and the `links` Q (n, n), q > 0 must-links and q < 0 cannot-links, both CSR.
@@ -196,4 +195,5 @@ def moved_by_links(
     """
     found = labels.copy()
     arrays = [(M.indptr, M.indices, M.data) for M in (W, links)]
-    return found, int(_moved(arrays[0], arrays[1], found, order, k, sweeps))
+    _moved(arrays[0], arrays[1], found, order, k, sweeps)
+    return found

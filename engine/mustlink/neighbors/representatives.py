@@ -424,11 +424,10 @@ def joined_rows(graph: Graph, new: NDArray[np.floating]) -> Graph:
         shares=np.concatenate([own.shares, shares]),
         counted=counted,
     )
-    if graph.info["nearest"] == 1:
-        grown = graph.weights + mass
-        W = fold(graph.affinity, grown / graph.weights)
-    else:
+    if graph.is_mixed:
         W = symmetric(sp.csr_matrix(graph.affinity + W))
+    else:
+        W = fold(graph.affinity, (graph.weights + mass) / graph.weights)
     return replace(
         graph,
         affinity=W,
