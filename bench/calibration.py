@@ -29,7 +29,7 @@ def measure(graph: Any, y: Any, method: str, each: int, draw: int) -> tuple[floa
     """Calibration error of one fit, of propagators also of the shares that nothing calibrates."""
     import numpy as np
 
-    from mustlink.discretize.reliability import Reliability
+    from mustlink.discretize.memberships import Reliability
 
     known = data.draw(y, f"{each} labels", draw)
     with warnings.catch_warnings():

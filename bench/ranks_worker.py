@@ -12,7 +12,7 @@ import numpy as np
 
 from mustlink.core.process_memory import peak_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
+from mustlink.eigen.plain_solve import n_guard_vectors, nested_start
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.kernels.threads import threads
 from mustlink.space.ranks import Ranks

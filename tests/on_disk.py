@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mustlink.graph.disk_graph import DiskGraph, FileNumbers, survey
 from mustlink.operators.disk_laplacian import DiskLaplacian
-from mustlink.operators.grounded_laplacian import regularized
+from mustlink.operators.laplacian import regularized
 from mustlink.space.disk import DiskSpace
 from mustlink.space.scratch_file import ScratchFile
 

@@ -17,8 +17,7 @@ from mustlink.advice import auto, auto_input
 from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
 from mustlink.constraints import Constraints
 from mustlink.context.workspace import Workspace
-from mustlink.core.deadline import NEVER
-from mustlink.core.observe import Recorder, Unheard
+from mustlink.core.observe import NEVER, Recorder, Unheard
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.propagation.columns import Columns

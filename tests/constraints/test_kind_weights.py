@@ -11,8 +11,8 @@ import oracles
 from mustlink.constraints import links
 from mustlink.constraints.constraints import merge_duplicates
 from mustlink.constraints.label_groups import DENSE_CORE
+from mustlink.discretize.assign import kept_profile
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
-from mustlink.discretize.split import kept_profile
 from mustlink.errors import InputError
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 1.0, 3.0])

@@ -15,8 +15,8 @@ from cases import random_graph
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import merge_duplicates
 from mustlink.constraints.links import balanced, cannot_links, must_links, n_links
+from mustlink.discretize.assign import kept_profile
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
-from mustlink.discretize.split import kept_profile
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators import constraint_operator as constraint_module

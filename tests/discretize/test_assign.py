@@ -11,9 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 import oracles
 from cases import random_graph
 from mustlink.discretize import assign as module
-from mustlink.discretize.assign import ASSIGNMENTS, assign, kmeans, lloyd, transform
+from mustlink.discretize.assign import ASSIGNMENTS, assign, best_split, kmeans, lloyd, transform
 from mustlink.discretize.merge_tree import aligned
-from mustlink.discretize.split import best_split
 from mustlink.errors import InputError
 from mustlink.kernels.nearest_lists import nearest_centre
 from mustlink.space import LocalSpace

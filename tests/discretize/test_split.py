@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
+from mustlink.discretize.assign import cut_profile, kept_profile, splitting_value
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.discretize.split import cut_profile, kept_profile, splitting_value
 from mustlink.errors import InputError
 
 

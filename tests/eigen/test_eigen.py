@@ -12,8 +12,13 @@ from cases import planted_graph, random_graph
 from mustlink.context.workspace import Workspace
 from mustlink.eigen.arpack import shift_invert
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import nested, nested_start
-from mustlink.eigen.plain_solve import choose, default_tolerance, dense_smallest
+from mustlink.eigen.plain_solve import (
+    choose,
+    default_tolerance,
+    dense_smallest,
+    nested,
+    nested_start,
+)
 from mustlink.eigen.ritz import set_free
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.graph import Graph

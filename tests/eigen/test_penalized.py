@@ -17,11 +17,11 @@ from mustlink.context.workspace import Workspace
 from mustlink.eigen import penalized
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError
-from mustlink.linear import penalty_solves
+from mustlink.linear import laplacian_solve
 from mustlink.linear.cg import block_cg
+from mustlink.linear.laplacian_solve import local_solve
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.linear.penalty_solves import local_solve
 from mustlink.operators.laplacian import normalized_laplacian
 
 GRAPHS = 48  # every number of parts with every kind of constraint and of graph
@@ -365,7 +365,7 @@ def penalty_of(kind, seed=0, n=60, noise=0.1):
 @pytest.mark.parametrize("kind", KINDS)
 def test_local_solve_is_the_inverse_of_the_local_block(kind, dense_below, monkeypatch):
     """By Cholesky, or sparse with the low rank by Woodbury's formula."""
-    monkeypatch.setattr(penalty_solves, "_DENSE", dense_below)
+    monkeypatch.setattr(laplacian_solve, "_DENSE", dense_below)
     _, laplacian, problem, (a, b) = penalty_of(kind)
     found = local_solve(laplacian, problem.penalty, a, b)
     m, rows = laplacian.size, problem.penalty.support
@@ -389,7 +389,7 @@ def test_local_solve_is_the_inverse_of_the_local_block(kind, dense_below, monkey
 @pytest.mark.parametrize("dense_below", [1500, 0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_below, monkeypatch):
-    monkeypatch.setattr(penalty_solves, "_DENSE", dense_below)
+    monkeypatch.setattr(laplacian_solve, "_DENSE", dense_below)
     graph, laplacian, problem, (a, b) = penalty_of(kind)
     m, rows = laplacian.size, problem.penalty.support
     L = laplacian.to_dense()

@@ -14,8 +14,7 @@ from sklearn.base import clone
 import mustlink as ml
 from mustlink.context.method_cost import FitInput
 from mustlink.context.stage_cache import StageCache
-from mustlink.core.deadline import NEVER, Deadline, duration_text, parse_duration
-from mustlink.core.observe import Recorder, Unheard
+from mustlink.core.observe import NEVER, Deadline, Recorder, Unheard, duration_text, parse_duration
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import RowBlock
 from mustlink.neighbors import knn_graph

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 import mustlink as ml
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.several import _area, judged_weights, on_same_nodes, sum_of, walks_between
 

@@ -10,8 +10,7 @@ from cases import blobs
 from mustlink.context.fit_plan import HELD_OUT
 from mustlink.context.method_cost import sample_bytes
 from mustlink.context.rates import SPREAD_DENSE_BELOW, spreading_seconds
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import run
 

@@ -17,8 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from cases import blobs
 from mustlink.context.stage_cache import StageCache, digest, in_c_order
-from mustlink.core.deadline import NEVER, Deadline
-from mustlink.core.observe import Recorder, Unheard
+from mustlink.core.observe import NEVER, Deadline, Recorder, Unheard
 from mustlink.neighbors.disk_knn import kept_rows
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import model_tree, work_folder

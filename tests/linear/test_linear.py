@@ -13,8 +13,7 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
-from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.laplacian import GroundedLaplacian, normalized_laplacian
 
 seeds = st.integers(0, 2**31)
 

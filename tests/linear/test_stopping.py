@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustlink.core.deadline import Deadline
-from mustlink.core.stopping import Stagnation
+from mustlink.core.observe import Deadline
+from mustlink.core.result import Stagnation
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import LEAST, WINDOW, block_cg, towards
 

@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oracles
 from mustlink.context.neighbor_cost import cell_layout, knn_plan
 from mustlink.context.rates import cells_work
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels import nearest_lists
 from mustlink.kernels.cells import Cells

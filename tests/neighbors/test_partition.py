@@ -16,8 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import oracles
 from mustlink.context.neighbor_cost import cell_layout, knn_bytes, knn_plan
-from mustlink.core.deadline import NEVER
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import NEVER, Recorder
 from mustlink.core.process_memory import PROGRAM
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges

@@ -13,7 +13,7 @@ from test_partition import check_lists
 
 import mustlink as ml
 from mustlink.context.neighbor_cost import cell_layout, knn_plan, task_layout
-from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Deadline
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph import shares
 from mustlink.neighbors import knn_graph, representatives

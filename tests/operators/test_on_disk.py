@@ -6,15 +6,13 @@ import scipy.sparse as sp
 
 import oracles
 from cases import planted_graph, random_graph
-from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import nested, nested_start
+from mustlink.eigen.plain_solve import chebyshev, nested, nested_start
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy
 from mustlink.linear.multigrid.disk_grids import AggregateLinks, stored_grids
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.operators.grounded_laplacian import regularized
-from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.laplacian import normalized_laplacian, regularized
 from mustlink.space import disk
 from mustlink.space.disk import DiskSpace
 from on_disk import laplacian_on_disk, stored

@@ -6,13 +6,11 @@ import pytest
 import oracles
 from cases import planted_graph, random_graph
 from mustlink.context.workspace import Workspace
-from mustlink.eigen.chebyshev import best_pairs, chebyshev
-from mustlink.eigen.plain_solve import choose
+from mustlink.eigen.plain_solve import best_pairs, chebyshev, choose
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.graph import Graph
-from mustlink.operators.grounded_laplacian import regularized
-from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.operators.null_space import NullSpace
+from mustlink.operators.laplacian import normalized_laplacian, regularized
+from mustlink.operators.protocol import NullSpace
 
 
 def one_of_many(seed):

@@ -16,7 +16,7 @@ from mustlink.kernels.local_fits import (
     reconstruction_weights,
     tangent_frames,
 )
-from mustlink.linear.multigrid import galerkin
+from mustlink.linear.multigrid import hierarchy
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.neighbors.knn import knn_graph
 from mustlink.operators.sparse_operator import Edges
@@ -246,10 +246,10 @@ def test_galerkin_cycle_is_a_fixed_symmetric_positive_map(name, levels, monkeypa
     rng = np.random.default_rng(6)
     n = 150
     energy, M = energies(rng, n, 7, 3)[name]
-    monkeypatch.setattr(galerkin, "_DENSE", {1: 2000, 2: 40, 3: 6}[levels])
+    monkeypatch.setattr(hierarchy, "_DENSE", {1: 2000, 2: 40, 3: 6}[levels])
     monkeypatch.setattr(amg, "_COARSEST", 1)
     if levels == 1:
-        monkeypatch.setattr(galerkin, "aggregate", lambda *_: None)
+        monkeypatch.setattr(hierarchy, "aggregate", lambda *_: None)
     free = np.sort(rng.permutation(n)[:140])
     weight = np.zeros(140)
     cycle = energy.system(free, weight).precondition

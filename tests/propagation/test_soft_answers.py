@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from mustlink.discretize.reliability import Reliability
+from mustlink.discretize.memberships import Reliability
 from mustlink.propagation.held_out import AnswerCalibration, HeldOutAnswers, calibrated_answers
 
 

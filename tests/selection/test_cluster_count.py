@@ -10,8 +10,7 @@ import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.context.workspace import Workspace
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.core.process_memory import PROGRAM
 from mustlink.errors import InputError
 from mustlink.graph import Graph

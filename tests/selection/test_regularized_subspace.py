@@ -13,15 +13,13 @@ import oracles
 from cases import blobs, labelled, planted_graph, random_graph
 from mustlink.context.method_cost import Size
 from mustlink.context.workspace import Workspace
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.smooth_subspace import carried_basis
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.operators.grounded_laplacian import regularized
-from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.laplacian import normalized_laplacian, regularized
 from mustlink.selection.resolve import Candidates, choose_smooth
 
 METHODS = ["CSP", "SSSC", "SpectralLearning", "ConstrainedAP", "FastGE"]

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.operators.null_space import NullSpace
+from mustlink.operators.protocol import NullSpace
 from split_space import Pieces, scatter
 
 

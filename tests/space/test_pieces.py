@@ -16,9 +16,9 @@ from mustlink.discretize.assign import assign
 from mustlink.eigen import smooth_subspace
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
-from mustlink.eigen.nested_iteration import nested
 from mustlink.eigen.penalized import PenalizedProblem, smallest_penalized
 from mustlink.eigen.pencil import Pencil, leading_pencil
+from mustlink.eigen.plain_solve import nested
 from mustlink.eigen.problem import EigenOptions
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from mustlink.clusterers.label_clusters import COLUMNS
 from mustlink.constraints import Constraints
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.discretize.satisfaction import satisfaction_added
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from mustlink.discretize.memberships import Evidence, MembershipExponents, led_b
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.nested_iteration import n_guard_vectors
+from mustlink.eigen.plain_solve import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters, of_labels

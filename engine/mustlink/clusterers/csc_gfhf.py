@@ -26,9 +26,8 @@ from mustlink.context.workspace import Workspace
 from mustlink.core.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.core.labels import as_labels, encoded, n_classes_in, text_of
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence
+from mustlink.core.result import TIME_LIMIT, Convergence
 from mustlink.core.state import before, fits, fits_again
-from mustlink.core.stopping import TIME_LIMIT
 from mustlink.discretize.assign import assign
 from mustlink.discretize.merge_tree import as_classes
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank

@@ -22,20 +22,18 @@ from mustlink.core.check import (
     check_tolerance,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, EigenResult, Report
+from mustlink.core.result import TIME_LIMIT, Convergence, EigenResult, Report
 from mustlink.core.state import fits
-from mustlink.core.stopping import TIME_LIMIT
 from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import n_guard_vectors
-from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS
+from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS, n_guard_vectors
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
 from mustlink.linear.multigrid.cycle import largest_eigenvalue
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.operators.null_space import NullSpace
+from mustlink.operators.protocol import NullSpace
 from mustlink.propagation.generalized import Energy
 from mustlink.propagation.label_embeddings import (
     alignment_energy,

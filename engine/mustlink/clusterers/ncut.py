@@ -22,14 +22,23 @@ from mustlink.core.labels import as_labels, class_labels
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.state import before, fits, fits_again
-from mustlink.discretize.assign import clusters_of, held_out_right, seeded_kmeans, transform
+from mustlink.discretize.assign import (
+    best_split,
+    clusters_of,
+    held_out_right,
+    seeded_kmeans,
+    transform,
+)
 from mustlink.discretize.cuts import ClusterSums, least_cut, scores_of_links
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.discretize.split import best_split
-from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.nested_iteration import n_guard_vectors
-from mustlink.eigen.plain_solve import PLAIN_SOLVERS, first_pairs, tell_unconverged
+from mustlink.eigen.plain_solve import (
+    PLAIN_SOLVERS,
+    chebyshev,
+    first_pairs,
+    n_guard_vectors,
+    tell_unconverged,
+)
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
 from mustlink.estimators.side_information import side_information

@@ -134,7 +134,7 @@ def _tree_work(n: int, d: int, k: int) -> float:
 
 
 def width_of(columns: int) -> int:
-    """Columns computed that so many converge, see `eigen.nested_iteration.n_guard_vectors`."""
+    """Columns computed that so many converge, see `eigen.plain_solve.n_guard_vectors`."""
     return max(columns + 3, int(1.2 * columns))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
-from mustlink.core.stopping import TIME_LIMIT
+from mustlink.core.result import TIME_LIMIT
 from mustlink.graph.graph import Derived, Graph, Key
 
 Value = TypeVar("Value")

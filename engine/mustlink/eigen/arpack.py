@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, eigsh, splu
 
-from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.observe import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.null_space import NullSpace
+from mustlink.operators.protocol import NullSpace
 
 Vector = NDArray[np.float64]
 

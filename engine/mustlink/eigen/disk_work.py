@@ -22,8 +22,7 @@ from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
 from mustlink.core.result import EigenResult
-from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import n_guard_vectors, nested
+from mustlink.eigen.plain_solve import chebyshev, n_guard_vectors, nested
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.errors import OutOfMemoryError
@@ -34,7 +33,7 @@ from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.disk_grids import DiskGrids, stored_grids
 from mustlink.operators.disk_laplacian import DiskLaplacian
-from mustlink.operators.grounded_laplacian import regularized
+from mustlink.operators.laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace

@@ -13,9 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.deadline import NEVER, Deadline
-from mustlink.core.result import Convergence, EigenResult
-from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
+from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import (
+    MAX_ITER,
+    STAGNATED,
+    TIME_LIMIT,
+    TOLERANCE,
+    Convergence,
+    EigenResult,
+    Stagnation,
+)
 from mustlink.eigen.ritz import LIMITS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
 from mustlink.operators.protocol import Preconditioner
 from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core import dense_algebra
-from mustlink.core.deadline import NEVER, Deadline
-from mustlink.core.result import Convergence
-from mustlink.core.stopping import STAGNATED, TIME_LIMIT
+from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import STAGNATED, TIME_LIMIT, Convergence
 from mustlink.eigen.ritz import LIMITS, whitening
 from mustlink.linear.laplacian_solve import Inverse
 from mustlink.operators.protocol import Laplacian

@@ -23,8 +23,13 @@ from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
-from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
+from mustlink.eigen.plain_solve import (
+    SINGLE_TOL,
+    default_tolerance,
+    is_small,
+    n_guard_vectors,
+    nested_start,
+)
 from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, Floats, Problem, stage
 from mustlink.eigen.ritz import promising
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
@@ -32,8 +37,8 @@ from mustlink.eigen.solver import grids_of
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
+from mustlink.linear.laplacian_solve import LinkedCycle, local_solve
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.linear.penalty_solves import LinkedCycle, local_solve
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.space import Block, LocalSpace, Space, Vector

@@ -37,8 +37,7 @@ from mustlink.eigen.arpack import (
     until,
 )
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import n_guard_vectors, nested_start
-from mustlink.eigen.plain_solve import is_small
+from mustlink.eigen.plain_solve import is_small, n_guard_vectors, nested_start
 from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, FeasibleCuts, stage
 from mustlink.eigen.ritz import promising
 from mustlink.eigen.smooth_subspace import smooth_basis

@@ -11,19 +11,17 @@ import numpy as np
 from mustlink.context.method_cost import FEW
 from mustlink.context.workspace import SolutionKey
 from mustlink.core import dense_algebra
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
-from mustlink.core.result import Convergence, EigenResult
-from mustlink.core.stopping import STAGNATED, TIME_LIMIT
+from mustlink.core.observe import NEVER, Deadline, Recorder
+from mustlink.core.result import STAGNATED, TIME_LIMIT, Convergence, EigenResult, Stagnation
 from mustlink.eigen.arpack import shift_invert
-from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import n_guard_vectors, nested
+from mustlink.eigen.lobpcg import Lobpcg, ending, lobpcg
+from mustlink.eigen.ritz import LIMITS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.protocol import Laplacian
+from mustlink.operators.protocol import Laplacian, NullSpace
 from mustlink.operators.rank_laplacian import RankLaplacian
-from mustlink.space import Space
+from mustlink.space import Block, Gram, Small, Space
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
@@ -229,3 +227,189 @@ def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = Fal
         recorder.skip_for_time(convergence.status)
     elif convergence.reason == STAGNATED:
         tell_unconverged(recorder, convergence, single=single)
+
+
+# --- Subspace iteration with Chebyshev filters: many smooth vectors at moderate sharpness
+#
+# Graphs of people and papers have no coarse grids worth the name, and eigenvalues far from 0: what
+# an inverse would gain, a polynomial of S has for the price of its products. Vectors are combined
+# once in some ten products, which is what the other iterations spend their time on.
+
+_DEGREE = 16
+# A filter may lift the smoothest vector above the roughest so many times: beyond, what is left of
+# the others is rounding.
+_GAIN = {np.dtype(np.float64): 1e7, np.dtype(np.float32): 1e3}
+_WELL = 1e8  # condition of a Gram matrix, scaled: inner products of the basis keep half the digits
+_WINDOW, _FACTOR = 20, 0.9
+
+
+def chebyshev(
+    laplacian: Laplacian,
+    X: Block,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 30,
+    on_step: Callable[[float], None] | None = None,
+    deadline: Deadline = NEVER,
+    extra: int = 0,
+) -> EigenResult:
+    """The k smallest pairs of L̄ beyond its null space from a block X (m, b), b > k, to `tol`.
+
+    X <- orth(p(S)X), p the Chebyshev polynomial that is small on [-1, c], c the lowest Ritz value
+    of S among the b columns; Rayleigh-Ritz; until ‖L̄v − λv‖ <= tol. `max_iter` counts filters, of
+    up to 16 products each. `extra` pairs more are found to √tol. In the precision of X, which is
+    not changed. Memory: 4 blocks.
+
+    Source: Zhou, Saad, Tiago & Chelikowsky 2006.
+    """
+    space, project = laplacian.space, laplacian.null.project
+    X = orthonormal(space, project(X))
+    ritz: tuple[float, float] | None = None
+    rule = Lobpcg(k, tol, max_iter, deadline=deadline, extra=extra)
+    watch = Stagnation(k + extra, _WINDOW, _FACTOR)
+    step = 0
+    while True:
+        theta, X = best_pairs(laplacian, project(_filtered(laplacian, X, ritz)))
+        R = laplacian.apply(X)
+        space.blend(R, 1.0, (X, -theta))
+        residuals = space.norms(R)
+        step += 1
+        reason = ending(step, residuals, rule, watch, on_step)
+        if reason:
+            break
+        ritz = float(theta[0]), float(theta[-1])
+    convergence = Convergence("chebyshev", reason, step, residuals[:k], tol)
+    beyond = float(theta[k]) if theta.size > k else None
+    end = k + extra
+    return EigenResult(theta[:end], space.columns(X, slice(0, end)), convergence, beyond)
+
+
+def best_pairs(laplacian: Laplacian, Y: Block) -> tuple[Small, Block]:
+    """Rayleigh-Ritz on the span of Y (m, b): values (b,), orthonormal vectors (m, b).
+
+    Three products with the block where its columns are far from dependent, else two sweeps first.
+    """
+    space: Space = laplacian.space
+    G, H = space.sums(Gram(Y, Y), Gram(Y, laplacian.apply(Y)))
+    size = np.sqrt(np.diag(G))
+    if size.all() and np.linalg.cond(G / size[:, None] / size, 2) < _WELL:
+        theta, C = ritz_pairs(H, whitening(G, LIMITS[np.dtype(Y.dtype)].basis))
+    else:
+        Y = orthonormal(space, Y)
+        theta, C = rayleigh_ritz(space, Y, laplacian.apply(Y))
+    return theta, space.combine(Y, C)
+
+
+def _filtered(laplacian: Laplacian, X: Block, ritz: tuple[float, float] | None) -> Block:
+    """p(S)X: T_d of S mapped so that [-1, c] is [-1, 1]; `ritz` are λ of the first and last."""
+    low, high = (0.0, 1.0) if ritz is None else ritz
+    cut = max(1.0 - high, 0.0)
+    half = (cut + 1.0) / 2
+    reach = max((1.0 - low - (cut - 1.0) / 2) / half, 1.0 + 1e-12)
+    gain = _GAIN[np.dtype(X.dtype)]
+    degree = max(2, min(_DEGREE, int(np.arccosh(gain) / np.arccosh(reach))))
+    centre = (cut - 1.0) / 2
+    begin, onward = (1.0 / half, -centre / half, 0.0), (2.0 / half, -2.0 * centre / half, -1.0)
+    return laplacian.recurrence(X, [begin, *[onward] * (degree - 1)])
+
+
+# --- Nested iteration: solve on a coarse grid, prolongate, smooth, finish with a few LOBPCG steps
+#
+# The coarse problem PᵀL̄P c = λc costs next to nothing and its prolongated, smoothed solution is
+# within a few steps of the fine one, where a random start needs dozens.
+
+_SMOOTHINGS = 4
+_COARSE_TOL = 1e-3
+_COARSE_STEPS = 12
+_DENSE = 1000  # nodes of the coarsest useful grid up to which LAPACK solves it: some ten megabytes
+
+
+def nested_start(laplacian: Laplacian, grids: Hierarchy, b: int, seed: int) -> Block:
+    """Approximate b smoothest vectors of L̄ in the complement of its null space, (m, b).
+
+    Cost: a dense eigenproblem of a few hundred nodes, some LOBPCG steps on each coarse grid,
+    five products on the fine one.
+    """
+    space, X = laplacian.space, _from_coarse(laplacian, grids, b, seed)
+    X = laplacian.null.project(X)
+    _, C = rayleigh_ritz(space, X, laplacian.apply(X), count=b)
+    return space.combine(X, C)
+
+
+def _from_coarse(laplacian: Laplacian, grids: Hierarchy, b: int, seed: int) -> Block:
+    """The span of the start, in which Rayleigh-Ritz is yet to be done."""
+    space, nulls = laplacian.space, grids.nulls(laplacian.null)
+    rooms = [size - null.n_components for size, null in zip(grids.sizes, nulls, strict=True)]
+    depth = max((i for i, room in enumerate(rooms) if room >= 3 * b), default=0)
+    if depth == 0:
+        return grids.cycle()(laplacian.null.project(space.normals(b, seed)))
+    X = _deepest(grids, depth, nulls[depth], b, seed)
+    for level in range(depth, 0, -1):
+        if level < depth:
+            X = _refine(grids, level, nulls[level], X)
+        X = grids.up(level, X if level > 1 else X.astype(np.float32))  # in which it is smoothed
+    return laplacian.smooth(X, _SMOOTHINGS)
+
+
+def _deepest(grids: Hierarchy, depth: int, null: NullSpace, b: int, seed: int) -> Block:
+    """Smoothest vectors on the coarsest useful grid."""
+    A = grids.coarse_operator(depth)
+    if A.space.size <= _DENSE:
+        Z = A.space.take(null.columns(np.arange(null.n_components)), np.arange(A.space.size))
+        dense = A.to_dense() + 4.0 * Z @ Z.T
+        _, vectors = dense_algebra.eigh(dense)
+        return A.space.place(np.ascontiguousarray(vectors[:, :b]))
+    return _refine(grids, depth, null, A.space.normals(b, seed), steps=10 * _COARSE_STEPS)
+
+
+def _refine(
+    grids: Hierarchy, level: int, null: NullSpace, X: Block, steps: int = _COARSE_STEPS
+) -> Block:
+    """A few LOBPCG steps on a coarse grid."""
+    A = grids.coarse_operator(level)
+    most = float(A.space.peaks(A.space.column(A.diagonal))[0])
+    rule = Lobpcg(X.shape[1], _COARSE_TOL, steps, norm_A=most)
+    result = lobpcg(
+        A.apply, X, rule, precondition=grids.cycle(level), project=null.project, space=A.space
+    )
+    return result.vectors
+
+
+def n_guard_vectors(k: int) -> int:
+    """Columns computed beyond the k wanted ones: they decide how fast the last pairs converge."""
+    return max(3, k // 5)
+
+
+def nested(
+    laplacian: Laplacian,
+    grids: Hierarchy,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 100,
+    seed: int = 0,
+    on_step: Callable[[float], None] | None = None,
+    deadline: Deadline = NEVER,
+    start: Block | None = None,
+    whole: bool = False,
+    extra: int = 0,
+) -> EigenResult:
+    """The k smallest pairs of L̄ in the complement of its null space, to ‖L̄v − λv‖ <= tol.
+
+    Shapes: values (k,), vectors (m, k) orthonormal, in working order; with `extra` as many more, to
+    √tol, with `whole` all guard columns. Without a `start` (m, b), b >= k, it is that from coarse
+    grids, which is there even where the deadline is over.
+    """
+    b = min(k + n_guard_vectors(k), laplacian.space.size - laplacian.null.n_components)
+    how: dict[str, Any] = {"whole": whole, "extra": extra, "dtype": laplacian.dtype}
+    rule = Lobpcg(k, tol, max_iter, deadline=deadline, **how)
+    return lobpcg(
+        laplacian.apply,
+        _from_coarse(laplacian, grids, b, seed) if start is None else start,
+        rule,
+        precondition=grids.cycle(),
+        project=laplacian.null.project,
+        on_step=on_step,
+        space=laplacian.space,
+    )

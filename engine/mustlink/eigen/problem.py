@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.workspace import Workspace
-from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.observe import NEVER, Deadline
 from mustlink.core.result import Convergence
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.space import Block

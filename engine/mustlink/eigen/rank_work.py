@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.process_memory import peak_bytes
 from mustlink.core.result import EigenResult
-from mustlink.eigen.nested_iteration import n_guard_vectors
-from mustlink.eigen.plain_solve import filtered, two_precisions
+from mustlink.eigen.plain_solve import filtered, n_guard_vectors, two_precisions
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
@@ -24,7 +23,7 @@ from mustlink.graph.rank_graph import RankGraph, Rows, divided_rows, redivided
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.multigrid.rank_grids import divided_hierarchy
-from mustlink.operators.grounded_laplacian import regularized
+from mustlink.operators.laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.rank_laplacian import RankLaplacian
 from mustlink.space import GroupSums

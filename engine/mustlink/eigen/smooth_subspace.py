@@ -21,8 +21,7 @@ from mustlink.core.result import EigenResult
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.wide_spectrum import ROUNDING
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.null_space import NullSpace
-from mustlink.operators.protocol import Laplacian
+from mustlink.operators.protocol import Laplacian, NullSpace
 from mustlink.space import Block, GroupSums, LocalSpace, Small, Space
 
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0

@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.workspace import SolutionKey, Workspace
-from mustlink.core.result import Convergence, EigenResult
-from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
+from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, Convergence, EigenResult
 from mustlink.eigen.arpack import OutOfTimeError
-from mustlink.eigen.nested_iteration import n_guard_vectors
 from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
     asked_tolerance,
     choose,
     first_pairs,
+    n_guard_vectors,
+    nested,
     plain_solve,
     tell_end,
 )
+from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.graph import Graph, Key
 from mustlink.graph.structure import cuthill_mckee
-from mustlink.linear.laplacian_solve import FEW, DirectInverse
+from mustlink.linear.laplacian_solve import (
+    FEW,
+    DeflatedPolynomial,
+    DirectInverse,
+    usual_preconditioner,
+)
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
-from mustlink.operators.grounded_laplacian import regularized
-from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
+from mustlink.operators.laplacian import (
+    Block,
+    NormalizedLaplacian,
+    normalized_laplacian,
+    regularized,
+)
+from mustlink.operators.protocol import Preconditioner
 
 BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge
@@ -235,3 +247,156 @@ def known_spectrum(graph: Graph) -> NDArray[np.float64] | None:
         )
     found += [basis.values[basis.n_ties :] for _, basis in graph.derived.of(BasisKey)]
     return max(found, key=lambda values: int(values.size)) if found else None
+
+
+# --- Preconditioners of systems with L̄, cached with the graph: grids, or its smoothest vectors
+#
+# Vectors take longer than one solve by grids. Where coarse grids resolve clear clusters badly they
+# pay from the first solve on, and every later one takes a third: they do not depend on labels.
+
+_MANY = 200_000  # nodes from which vectors are worth their time
+_VECTORS = 24  # as many as questions are chosen by
+_CLOSE = 0.9  # of the largest of their values: vectors that are not sharp leave something below
+_CLEAR = 0.0125  # which must be above: with less, the polynomial takes as many products as grids
+
+
+@dataclass(frozen=True)
+class DeflationKey(Key[DeflatedPolynomial]):
+    """The inverse with the smoothest vectors, by the seed that they are found with."""
+
+    seed: int
+
+
+def kept_inverse(work: Workspace, seed: int) -> Preconditioner:
+    """≈L̄⁻¹ on all nodes that have an edge; project where there is a null space.
+
+    Where memory or time is limited, what takes the least of both.
+    """
+    laplacian = laplacian_of(work)
+    if laplacian.size in FEW or work.memory is not None:
+        return usual_preconditioner(laplacian)
+    basis = smooth_vectors(work, seed)
+    if basis is not None:
+        try:
+            key = DeflationKey(work.single, seed)
+            Z = basis.vectors[:, 1 + basis.n_ties :]
+            return work.remember(key, lambda: DeflatedPolynomial(laplacian, Z, next_value(basis)))
+        except NumericalError:
+            pass
+    return grids_of(work).cycle()
+
+
+def smooth_vectors(work: Workspace, seed: int) -> SmoothBasis | None:
+    """The smoothest vectors of L̄, those of its null space among them, where they pay.
+
+    None where grids do better: small coarse ones, or nothing but networks' large ones.
+    """
+    small = laplacian_of(work).size < _MANY
+    if small or work.memory is not None or work.recorder.deadline.is_set:
+        return None
+    grids = grids_of(work)
+    if grids.is_cheap() or grids.is_wide:
+        return None
+    basis = smoothest(work, _VECTORS, seed=seed).first(_VECTORS)
+    return basis if next_value(basis) >= _CLEAR else None
+
+
+def next_value(basis: SmoothBasis) -> float:
+    """From which eigenvalue on there are others."""
+    return _CLOSE * float(basis.values[-1])
+
+
+# --- Smooth vectors of a graph that has grown: those of the graph before, extended and sharpened
+#
+# A new node gets the mean of its neighbours' values: u_i = Σ_j W_ij u_j / ((1 − λ) d_i), which is
+# L̄v = λv solved for its row (Nyström), v = D^½u, v_i = Σ_j S_ij v_j / (1 − λ). Vectors that are
+# smooth on the old graph then are nearly so on the new one; a few filters and Rayleigh-Ritz in
+# their span make them as sharp as clusters need, and LOBPCG from there where they do not.
+
+
+Floats = NDArray[np.float64]
+FEWEST = 20_000  # nodes below which vectors are computed anew: that is quick, and sharp
+_FILTERS, _SWEEPS = 2, 4  # products of a sweep, and sweeps at most
+_STEPS = 40  # of LOBPCG, where sweeps did not do
+
+
+def extend_vectors(before: Graph, work: Workspace) -> None:
+    """Put the vectors of the graph `before`, extended, into the cache of the grown graph of `work`.
+
+    The first nodes are those before. Vectors of few nodes, of several components, or of regularised
+    degrees are computed anew when they are needed.
+    """
+    graph = work.graph
+    if graph.n_nodes < FEWEST or before.n_components != 1 or graph.n_components != 1:
+        return
+    plain = Workspace(before, single=work.single)
+    for key, pairs in before.derived.of(PairsKey):
+        if key.single == work.single:
+            result = _extended(laplacian_of(plain), pairs.values, pairs.vectors, work, key)
+            graph.derived.put(key, result)
+    for basis_key, basis in before.derived.of(BasisKey):
+        if basis_key.single == work.single and type(basis_key) is BasisKey:
+            graph.derived.put(basis_key, _basis(laplacian_of(plain), basis, work, basis_key))
+
+
+def _basis(
+    old: NormalizedLaplacian, basis: SmoothBasis, work: Workspace, key: BasisKey
+) -> SmoothBasis:
+    wanted = PairsKey(
+        key.single, key.solver, key.tol, key.max_iter, key.seed, key.budget, key.count,
+        limit=key.limit,
+    )  # fmt: skip
+    vectors = basis.vectors[:, 1 + basis.n_ties :]
+    result = _extended(old, basis.values[basis.n_ties :], vectors, work, wanted)
+    residuals = result.convergence.residuals
+    return smooth_basis(laplacian_of(work), result.values, result.vectors, residuals)
+
+
+def _extended(
+    old: NormalizedLaplacian, values: Floats, vectors: Block, work: Workspace, key: PairsKey
+) -> EigenResult:
+    """Pairs of the grown graph from those (m, k) of the graph before, in working order."""
+    laplacian, tol = laplacian_of(work), max(key.tol, BASIS_TOL)
+    with work.recorder.stage("vectors of the new nodes"):
+        result = _filtered(laplacian, _nystrom(old, values, vectors, laplacian), tol)
+    if result.convergence.converged.all():
+        return result
+    grids = grids_of(work)
+    with work.recorder.stage("eigenvectors"):
+        X, k = result.vectors, values.size
+        return nested(laplacian, grids, k, tol=tol, max_iter=_STEPS, seed=key.seed, start=X)
+
+
+def _filtered(laplacian: NormalizedLaplacian, X: Block, tol: float) -> EigenResult:
+    """Ritz pairs in the span of X (m, k), filtered till residuals are within tol, or some times."""
+    space, steps = laplacian.space, 0
+    for _ in range(_SWEEPS):
+        X = laplacian.null.project(laplacian.smooth(X, _FILTERS))
+        AX = laplacian.apply(X)
+        theta, C = rayleigh_ritz(space, X, AX)
+        squares = np.einsum("ij,ij->j", C, space.gram(AX, AX) @ C)  # of L̄x, x of length 1
+        residuals = np.sqrt(np.maximum(squares - theta**2, 0.0))
+        X, steps = space.combine(X, C), steps + _FILTERS
+        if (residuals <= tol).all():
+            break
+    return EigenResult(theta, X, Convergence("filters", "tolerance", steps, residuals, tol))
+
+
+def _nystrom(
+    old: NormalizedLaplacian, values: Floats, vectors: Block, laplacian: NormalizedLaplacian
+) -> Block:
+    """D^½u on all nodes, in the new working order: u of old nodes, and means for new ones."""
+    there = laplacian.positions[old.nodes]
+    V: Any = np.zeros((laplacian.size, values.size), dtype=np.float32)  # as it is filtered
+    V[there] = vectors
+    ratio = np.ones(laplacian.size, dtype=np.float32)
+    ratio[there] = laplacian.root_degree[there] / old.root_degree
+    V *= ratio[:, None]
+    new = np.flatnonzero(np.bincount(there, minlength=laplacian.size) == 0)
+    ones, at = np.ones(new.size, dtype=np.float32), np.arange(new.size + 1)
+    rows = sp.csr_matrix((ones, new, at), shape=(new.size, laplacian.size))
+    S = laplacian.of_few(rows).astype(np.float32)
+    shrunk = np.maximum(1.0 - values, 0.1).astype(np.float32)
+    for _ in range(2):  # the second time with the values of new neighbours
+        V[new] = (S @ V) / shrunk
+    return V

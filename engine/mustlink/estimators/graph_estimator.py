@@ -34,8 +34,7 @@ from mustlink.core.check import (
     as_random_state,
     check_choice,
 )
-from mustlink.core.deadline import parse_duration
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Recorder, parse_duration
 from mustlink.core.process_memory import size_text
 from mustlink.core.resources import (
     AUTO,
@@ -52,7 +51,7 @@ from mustlink.core.scikit_learn import (
     check_is_fitted,
 )
 from mustlink.eigen.disk_work import DiskWork
-from mustlink.eigen.grown_vectors import extend_vectors
+from mustlink.eigen.solver import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph import Graph

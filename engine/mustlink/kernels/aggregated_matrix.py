@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.row_hash import sort_row
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import inlined, kernel, loop
 from mustlink.kernels.tiles import lowest_bit
 
 _ONE = np.uint64(1)

@@ -12,8 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import helper, kernel
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import helper, kernel, loop
 
 Floats = NDArray[np.float64]
 _PIECE = 1024  # rows that share a thread's scratch
@@ -160,7 +159,7 @@ def _moved(W: Any, pairs: Any, labels: Any, order: Any, k: int, sweeps: int) -> 
     indptr, indices, data = W
     p_indptr, p_indices, p_data = pairs
     votes = np.zeros(k)
-    for sweep in range(sweeps):
+    for _ in range(sweeps):
         changed = 0
         for i in order:
             votes[:] = 0.0

@@ -22,9 +22,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
-from mustlink.kernels.compiled import FEW, inlined, kernel
 from mustlink.kernels.spmm import row_sums
-from mustlink.kernels.threads import SMALL, in_threads, loop, workers
+from mustlink.kernels.threads import FEW, SMALL, in_threads, inlined, kernel, loop, workers
 
 Block = NDArray[np.float64]
 

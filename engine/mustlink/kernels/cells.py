@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.nearest_lists import insert, squared_gap
+from mustlink.kernels.threads import inlined, kernel
 from mustlink.kernels.tiles import TALL, WIDE, lowest_bit, near_tile
 
 WORD = 64  # members whose visits are kept in one word

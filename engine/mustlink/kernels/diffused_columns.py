@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import by_rows
-from mustlink.kernels.compiled import inlined, kernel
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import inlined, kernel, loop
 
 
 @inlined()

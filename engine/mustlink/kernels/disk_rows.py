@@ -11,10 +11,9 @@ from typing import Any
 import numba as nb
 
 from mustlink.kernels.blocks import mixed_bits
-from mustlink.kernels.compiled import kernel
 from mustlink.kernels.graph_walk import join
 from mustlink.kernels.spmm import row_sums
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import kernel, loop
 
 _SALT = 0x9E3779B97F4A7C15
 

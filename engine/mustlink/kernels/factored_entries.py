@@ -12,8 +12,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.row_hash import sort_row
+from mustlink.kernels.threads import inlined, kernel
 
 
 @inlined()

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.kernels.compiled import helper, inlined, kernel
 from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import helper, inlined, kernel, loop
 
 
 @helper()

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import helper
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import helper, loop
 
 _LEAF = 16
 _SUMS = {"reassoc", "contract", "nsz"}  # sums in any order; infinite distances stay what they are

@@ -13,8 +13,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import helper, kernel
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import helper, kernel, loop
 
 _NOISE = 1e-11  # a gain below this share of the terms it is the difference of is rounding
 _ROWS = 2048  # rows that share one buffer of links

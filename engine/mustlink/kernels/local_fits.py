@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import helper
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import helper, loop
 
 _NODES = 256  # nodes that share one scratch
 _WIDE = 256  # coordinates compared at once: 16 neighbours of them stay in the first cache

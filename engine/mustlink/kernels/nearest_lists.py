@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import FEW, helper, inlined, kernel
-from mustlink.kernels.threads import in_threads, loop, workers
+from mustlink.kernels.threads import FEW, helper, in_threads, inlined, kernel, loop, workers
 
 _CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept

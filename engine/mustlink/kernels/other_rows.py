@@ -8,8 +8,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import inlined
-from mustlink.kernels.threads import Loop, loop
+from mustlink.kernels.threads import Loop, inlined, loop
 
 
 @inlined()

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import helper, kernel
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import helper, kernel, loop
 
 _FAINT = 0.01  # added to edges before the logarithm: what a picture without edges has
 _SPECK, _FEW = 5e-4, 16  # share of a picture, and pixels, below which a region is a speck

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import inlined, kernel
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import inlined, kernel, loop
 
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd
 _FAR, _NEAR = np.uint64(32), np.uint64(29)

@@ -16,9 +16,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import FEW
 from mustlink.kernels.row_hash import sort_rows
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import FEW, loop
 
 _PIECE = 1 << 16  # rows of a matrix that are converted at a time
 

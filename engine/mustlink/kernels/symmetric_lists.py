@@ -9,10 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import inlined, kernel
 from mustlink.kernels.graph_walk import join
 from mustlink.kernels.row_hash import sort_row, sort_rows
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import inlined, kernel, loop
 
 _PARTS = 2  # of the named nodes; each looks through all lists, which more parts do not make up for
 

@@ -17,8 +17,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mustlink.kernels.compiled import inlined
-from mustlink.kernels.threads import loop
+from mustlink.kernels.threads import inlined, loop
 
 _WORD, _LANE = ir.IntType(64), ir.IntType(32)
 _HIGH = 8  # rows of a tile, which is two vectors of 64 bytes wide

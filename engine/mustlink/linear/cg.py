@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.method_cost import TOGETHER
-from mustlink.core.deadline import NEVER, Deadline
-from mustlink.core.result import Convergence
-from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
+from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Convergence, Stagnation
 from mustlink.operators.protocol import Preconditioner
 from mustlink.space import Block, LocalSpace, Space
 

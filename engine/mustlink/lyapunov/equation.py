@@ -8,7 +8,7 @@ import numpy as np
 
 from mustlink.lyapunov.fields import DenseField, Field
 from mustlink.lyapunov.sources import Sources
-from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
+from mustlink.operators.laplacian import Block, GroundedLaplacian
 
 _COLUMNS = 256  # unit vectors or probes treated at once
 _EXACT_BELOW = 2000  # nodes: the residual is summed over all unit vectors

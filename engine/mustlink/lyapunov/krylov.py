@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from mustlink.core import dense_algebra
 from mustlink.core.check import as_integer, check_positive
-from mustlink.core.deadline import NEVER, Deadline
-from mustlink.core.result import Convergence
-from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
+from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Convergence, Stagnation
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.fields import LowRankField

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import region_bytes
 from mustlink.context.rates import SPREAD_DENSE_BELOW
 from mustlink.core.observe import Recorder
-from mustlink.core.result import Convergence
-from mustlink.core.stopping import TIME_LIMIT
+from mustlink.core.result import TIME_LIMIT, Convergence
 from mustlink.errors import InputError
 from mustlink.linear.cg import Advance, silent, towards
 from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of

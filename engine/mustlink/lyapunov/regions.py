@@ -18,7 +18,7 @@ from mustlink.graph.row_buckets import EntryRuns
 from mustlink.graph.structure import fold
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
+from mustlink.operators.laplacian import GroundedLaplacian
 from mustlink.operators.sparse_operator import Edges
 from mustlink.space import Block
 from mustlink.space.disk import PASS_BYTES

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import Layout
-from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.observe import NEVER, Deadline
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels import nearest_lists, symmetric_lists
 from mustlink.kernels.cells import WORD, Cells, Nearest, ThreadBuffers, Visits

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import READ_BACK, Layout
-from mustlink.core.deadline import NEVER, Deadline
+from mustlink.core.observe import NEVER, Deadline
 from mustlink.kernels import nearest_lists
 from mustlink.neighbors.cell_blocks import CellSearch, SearchBackend
 from mustlink.neighbors.cell_rows import CellRows, Lists, lay_out

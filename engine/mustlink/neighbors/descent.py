@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.deadline import Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.neighbors.exact import drop_own
 
 _SHARE = 0.4  # of the time that is left when the search begins, after which it ends

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import Layout
-from mustlink.core.deadline import Deadline
+from mustlink.core.observe import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.graph.shares import each_part
 from mustlink.kernels.threads import threads

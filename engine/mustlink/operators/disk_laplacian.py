@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock
 from mustlink.kernels.disk_rows import advance
-from mustlink.operators.grounded_laplacian import grounded_degrees
-from mustlink.operators.null_space import NullSpace
+from mustlink.operators.laplacian import grounded_degrees
+from mustlink.operators.protocol import NullSpace
 from mustlink.space import Small, Vector
 from mustlink.space.disk import DiskBlock, DiskSpace
 

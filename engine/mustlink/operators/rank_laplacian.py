@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import connected_components
 
 from mustlink.graph.structure import component_labels
 from mustlink.kernels.spmm import scaled
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
-from mustlink.operators.null_space import NullSpace
+from mustlink.operators.laplacian import GroundedLaplacian
+from mustlink.operators.protocol import NullSpace
 from mustlink.operators.sparse_operator import RankMatrix
 from mustlink.space import Dots, GroupSums
 from mustlink.space.ranks import Halo, RankSpace

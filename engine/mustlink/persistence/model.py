@@ -23,9 +23,8 @@ from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.scikit_learn import check_is_fitted
 from mustlink.core.state import chosen, found_by_fit
-from mustlink.discretize.memberships import MembershipExponents
+from mustlink.discretize.memberships import MembershipExponents, Reliability
 from mustlink.discretize.merge_tree import MergeTree
-from mustlink.discretize.reliability import Reliability
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
 from mustlink.errors import InputError

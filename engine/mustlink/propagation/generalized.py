@@ -33,15 +33,14 @@ from mustlink.core.check import (
 )
 from mustlink.core.labels import as_labels, class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, Report
+from mustlink.core.result import TIME_LIMIT, Convergence, Report
 from mustlink.core.scikit_learn import BaseEstimator, check_is_fitted
 from mustlink.core.state import fits
-from mustlink.core.stopping import TIME_LIMIT
 from mustlink.errors import InputError
 from mustlink.kernels.spmm import spmm
 from mustlink.kernels.threads import threads
 from mustlink.linear.cg import Map, cg_by_columns
-from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
+from mustlink.linear.multigrid.hierarchy import Product, galerkin_cycle
 from mustlink.operators.laplacian import Block
 from mustlink.propagation.answers import confidence, onto_simplex, typical, warn_unreached
 from mustlink.propagation.prior import Prior, check_prior

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from mustlink.core.check import check_answer
 from mustlink.core.labels import in_order_of_rows
 from mustlink.core.observe import Recorder
-from mustlink.core.result import Convergence
-from mustlink.core.stopping import TIME_LIMIT
-from mustlink.discretize.reliability import Reliability
+from mustlink.core.result import TIME_LIMIT, Convergence
+from mustlink.discretize.memberships import Reliability
 from mustlink.kernels.blocks import row_slices
 from mustlink.propagation.answers import TOO_FAR, answers, class_shares, distributions, refined
 from mustlink.propagation.prior import LabelSet

@@ -17,9 +17,8 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from mustlink.core import dense_algebra
 from mustlink.core.check import check_choice, check_positive, check_share
-from mustlink.core.deadline import Deadline
-from mustlink.core.result import Convergence
-from mustlink.core.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
+from mustlink.core.observe import Deadline
+from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Convergence
 from mustlink.eigen.work import MEMORY
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby

@@ -3,7 +3,7 @@
     min γfᵀ(D − W)f + Σ_i w_i (f_i − y_i)²    subject to f_i = y_i on clamped nodes, f ⟂ Δ
 
 or with L̄ in place of D − W. Its system is a grounded Laplacian, I − T^-½WT^-½ on the free nodes
-(`operators.grounded_laplacian`); a home applies and preconditions it. All else is written by the
+(`operators.laplacian`); a home applies and preconditions it. All else is written by the
 verbs of a space. Rows of nodes that no label reaches, and of clamped ones, are 0. Other energies
 than a Laplacian are in `generalized`.
 """
@@ -21,13 +21,11 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import TOGETHER
 from mustlink.context.workspace import Workspace
 from mustlink.core import dense_algebra
-from mustlink.core.deadline import NEVER, Deadline
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import NEVER, Deadline, Recorder
 from mustlink.core.result import Convergence
-from mustlink.eigen.deflation import kept_inverse, next_value, smooth_vectors
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.solver import kept_inverse, laplacian_of, next_value, smooth_vectors
 from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg, done
 from mustlink.linear.laplacian_solve import (

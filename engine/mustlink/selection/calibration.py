@@ -18,8 +18,13 @@ import scipy
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.discretize.memberships import Evidence, MembershipExponents, own_share, softened
-from mustlink.discretize.reliability import Reliability
+from mustlink.discretize.memberships import (
+    Evidence,
+    MembershipExponents,
+    Reliability,
+    own_share,
+    softened,
+)
 from mustlink.graph import Graph
 
 Floats = NDArray[np.float64]

@@ -16,10 +16,17 @@ from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Size, eigenvectors
 from mustlink.context.rates import smooth_seconds
 from mustlink.core.observe import Recorder
-from mustlink.core.stopping import TIME_LIMIT
-from mustlink.discretize.assign import assign, clusters_of, cut_vector, label_centers, transform
+from mustlink.core.result import TIME_LIMIT
+from mustlink.discretize.assign import (
+    assign,
+    clusters_of,
+    cut_profile,
+    cut_vector,
+    label_centers,
+    splitting_value,
+    transform,
+)
 from mustlink.discretize.cuts import ClusterSums, e_of
-from mustlink.discretize.split import cut_profile, splitting_value
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
 from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.discretize.assign import kmeans
+from mustlink.discretize.assign import kmeans, splitting_value
 from mustlink.discretize.satisfaction import satisfaction, satisfaction_added
-from mustlink.discretize.split import splitting_value
 from mustlink.kernels.nearest_lists import nearest_centre
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.space import LocalSpace

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import full_problem
 from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
-from mustlink.core.deadline import duration_text
+from mustlink.core.observe import duration_text
 from mustlink.core.process_memory import size_text
-from mustlink.core.stopping import TIME_LIMIT
+from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import transform
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.problem import EigenOptions

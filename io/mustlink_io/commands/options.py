@@ -31,7 +31,7 @@ def memory_size(context: click.Context, parameter: click.Parameter, value: Any) 
 
 
 def _duration(context: click.Context, parameter: click.Parameter, value: Any) -> float | None:
-    from mustlink.core.deadline import parse_duration
+    from mustlink.core.observe import parse_duration
 
     return None if value is None else parse_duration(value)
 

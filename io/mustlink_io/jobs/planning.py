@@ -21,7 +21,7 @@ from mustlink.context.neighbor_cost import compared_bytes, sparse_bytes
 from mustlink.context.rates import other_seconds
 from mustlink.context.represented_cost import representatives_for
 from mustlink.core.check import as_integer
-from mustlink.core.deadline import duration_text
+from mustlink.core.observe import duration_text
 from mustlink.core.process_memory import size_text
 from mustlink.core.resources import (
     AUTO,
@@ -313,8 +313,7 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
 
 def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
     """How many vectors are found on ranks, and bytes of a number."""
-    from mustlink.eigen.nested_iteration import n_guard_vectors
-    from mustlink.eigen.plain_solve import default_tolerance
+    from mustlink.eigen.plain_solve import default_tolerance, n_guard_vectors
 
     wanted = job.n_clusters
     if job.method != "ncut":

@@ -32,8 +32,7 @@ from mustlink.kernels.spmm import scaled
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy, coarse_grids, inverse_diagonal
 from mustlink.operators.disk_laplacian import DiskLaplacian
-from mustlink.operators.null_space import NullSpace
-from mustlink.operators.protocol import Preconditioner
+from mustlink.operators.protocol import NullSpace, Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.space import Block, LocalSpace
 from mustlink.space.disk import DiskBlock, DiskSpace
