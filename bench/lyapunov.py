@@ -2,7 +2,7 @@
 
     python bench/lyapunov.py [--n 100000] [--pairs 20] [--mu 0.2] [--tol 1e-6]
 
-Residuals are measured by `mustlink.lyapunov.equation.residual` for every solver. pyMOR (no part of
+Residuals are measured by `mustlink.lyapunov.fields.residual` for every solver. pyMOR (no part of
 mustlink: put it on PYTHONPATH, with diskcache) takes no indefinite right side: Y is split into its
 positive and negative parts. Its direct solver fills in, so that it is given our block conjugate
 gradients for its shifted systems, and its own iterative solver. Its tolerances are those with which
@@ -35,7 +35,7 @@ def load(graph: str, source: str, pairs: int, mu: float) -> Any:
     import scipy.sparse as sp
 
     from mustlink.graph.graph import Graph
-    from mustlink.lyapunov.equation import LyapunovProblem
+    from mustlink.lyapunov.fields import LyapunovProblem
     from mustlink.lyapunov.sources import Sources
     from mustlink.operators.laplacian import normalized_laplacian
 
@@ -57,7 +57,7 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     import scipy.sparse as sp
 
-    from mustlink.lyapunov.equation import LyapunovProblem, residual
+    from mustlink.lyapunov.fields import LyapunovProblem, residual
     from mustlink.lyapunov.sources import Sources
     from mustlink.operators.laplacian import NormalizedLaplacian
 

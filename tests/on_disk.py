@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from mustlink.graph.disk_graph import DiskGraph, FileNumbers, survey
 from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.laplacian import regularized
-from mustlink.space.disk import DiskSpace
-from mustlink.space.scratch_file import ScratchFile
+from mustlink.space.disk import DiskSpace, ScratchFile
 
 
 def numbers(values, piece=None):

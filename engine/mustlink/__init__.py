@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mustlink.advice.stability import stability
     from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.clusterers.constrained_ap import ConstrainedAP
-    from mustlink.clusterers.csc_gfhf import CSCGFHF
+    from mustlink.clusterers.csc_gfhf import CSCGFHF, stationary_labelings, stationary_residual
     from mustlink.clusterers.csp import CSP
     from mustlink.clusterers.disim import DISIM
     from mustlink.clusterers.e2cp import E2CP
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mustlink.clusterers.srcp import SRCP
     from mustlink.clusterers.sskk import SSKK
     from mustlink.clusterers.sssc import SSSC
-    from mustlink.clusterers.stationary import stationary_labelings, stationary_residual
     from mustlink.constraints import Constraints
     from mustlink.core.io_entry_points import load, ui
     from mustlink.graph import Graph, bipartite_graph, graph_from_neighbors, image_graph, rbf_graph
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from mustlink.propagation.tikreg import TikReg
     from mustlink.segmentation.region_cut import RegionCut
     from mustlink.segmentation.stroke_cut import StrokeCut
-    from mustlink.selection.cross_validation import (
+    from mustlink.selection.held_out import (
         ConstraintKFold,
         ConstraintScorer,
         constraint_satisfaction_score,
@@ -66,14 +65,14 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 _HOMES = {
     **ESTIMATORS,
     "Auto": "mustlink.advice.auto",
-    "stationary_labelings": "mustlink.clusterers.stationary",
-    "stationary_residual": "mustlink.clusterers.stationary",
+    "stationary_labelings": "mustlink.clusterers.csc_gfhf",
+    "stationary_residual": "mustlink.clusterers.csc_gfhf",
     "Suggestion": "mustlink.advice.suggest",
     "suggest": "mustlink.advice.suggest",
     "ui": "mustlink.core.io_entry_points",
-    "ConstraintKFold": "mustlink.selection.cross_validation",
-    "ConstraintScorer": "mustlink.selection.cross_validation",
-    "constraint_satisfaction_score": "mustlink.selection.cross_validation",
+    "ConstraintKFold": "mustlink.selection.held_out",
+    "ConstraintScorer": "mustlink.selection.held_out",
+    "constraint_satisfaction_score": "mustlink.selection.held_out",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "bipartite_graph": "mustlink.graph",

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from cases import random_graph
-from mustlink.clusterers import stationary
-from mustlink.clusterers.stationary import stationary_labelings, stationary_residual
+from mustlink.clusterers import csc_gfhf
+from mustlink.clusterers.csc_gfhf import stationary_labelings, stationary_residual
 from mustlink.eigen.pencil import Pencil, dense_pencil
 from mustlink.errors import InputError
 from mustlink.operators.constraint_operator import constraint_operator
@@ -84,7 +84,7 @@ def test_large_and_small_agree(kind, components, monkeypatch):
     own = sp.diags_array(0.1 + rng.random(n))
     P = S if kind == "symmetric" else sp.csr_matrix(sp.diags_array(1 / d) @ W)
     dense, F = stationary_labelings(P, own, 6)
-    monkeypatch.setattr("mustlink.clusterers.stationary._DENSE", 10)
+    monkeypatch.setattr("mustlink.clusterers.csc_gfhf._DENSE", 10)
     for way in (lambda M: M, lambda M: M.toarray()):
         lam, V = stationary_labelings(way(P), way(own), 6)
         np.testing.assert_allclose(lam, dense, rtol=1e-7)
@@ -93,7 +93,7 @@ def test_large_and_small_agree(kind, components, monkeypatch):
 
 
 def test_a_large_sparse_pair(monkeypatch):
-    monkeypatch.setattr(stationary, "_DENSE", 300)
+    monkeypatch.setattr(csc_gfhf, "_DENSE", 300)
     rng, n = np.random.default_rng(0), 600
     W = random_graph(rng, n, 2, density=0.01)
     S, _ = normalised(W)

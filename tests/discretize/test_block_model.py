@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import oracles
 from cases import planted_graph, random_graph
-from mustlink.discretize.block_model import BlockModel, refine
+from mustlink.discretize.cuts import BlockModel, refine
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 
@@ -101,7 +101,7 @@ def test_no_sweep_lowers_the_likelihood_and_held_nodes_stay(seed, monkeypatch):
     model = model_of(W, start, k)
     seen = [model.likelihood]
     for _ in range(15):
-        monkeypatch.setattr("mustlink.discretize.block_model._SWEEPS", 1)
+        monkeypatch.setattr("mustlink.discretize.cuts._SWEEPS", 1)
         model = refined(model, held, seed)
         seen.append(model.likelihood)
     assert (np.diff(seen) >= 0).all()

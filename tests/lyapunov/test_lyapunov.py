@@ -13,17 +13,23 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from cases import KINDS, random_constraints, random_graph
-from mustlink.clusterers.adjusted_graph import Adjustment
+from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.kernels.diffused_columns import adjust, diffused_columns, workspace
-from mustlink.lyapunov import equation, filters, sources
+from mustlink.lyapunov import fields, filters, sources
 from mustlink.lyapunov import fields as local
 from mustlink.lyapunov import pair_propagation as solve
-from mustlink.lyapunov.diffusion import Diffusion
-from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem, residual, solve_dense
-from mustlink.lyapunov.fields import DenseField, NewEdges, strongest
-from mustlink.lyapunov.filters import exponential_sum, filter_of
+from mustlink.lyapunov.fields import (
+    DenseField,
+    ExhaustiveProblem,
+    LyapunovProblem,
+    NewEdges,
+    residual,
+    solve_dense,
+    strongest,
+)
+from mustlink.lyapunov.filters import Diffusion, exponential_sum, filter_of
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import MemoryRows
@@ -425,7 +431,7 @@ def test_residual_by_probes(monkeypatch):
     G = rng.standard_normal((problem.size, 3))
     field = DenseField(G @ G.T)
     exact = residual(problem, field)
-    monkeypatch.setattr(equation, "_EXACT_BELOW", 10)
+    monkeypatch.setattr(fields, "_EXACT_BELOW", 10)
     squares = []
     for seed in range(40):
         found = residual(problem, field, seed=seed)

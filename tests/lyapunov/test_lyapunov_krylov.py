@@ -12,8 +12,7 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.kernels.blocks import mix, next_term
 from mustlink.kernels.spmm import sampled_product
-from mustlink.lyapunov.equation import LyapunovProblem, residual
-from mustlink.lyapunov.fields import LowRankField
+from mustlink.lyapunov.fields import LowRankField, LyapunovProblem, residual
 from mustlink.lyapunov.krylov import convergence, solve_batches, solve_krylov
 from mustlink.lyapunov.sources import Sources, parts
 from mustlink.operators.laplacian import normalized_laplacian

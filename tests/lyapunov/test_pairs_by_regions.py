@@ -13,7 +13,7 @@ from mustlink.eigen.disk_work import DiskWork
 from mustlink.graph import Graph
 from mustlink.graph.row_buckets import EntryRuns
 from mustlink.lyapunov import fields, pair_propagation
-from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
+from mustlink.lyapunov.fields import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import DiskRows
 from mustlink.lyapunov.sources import sources_at

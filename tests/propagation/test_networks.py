@@ -10,7 +10,7 @@ from sklearn.base import clone
 import mustlink as ml
 from cases import blobs, labelled, random_graph
 from mustlink.core.observe import Deadline, Recorder, Unheard
-from mustlink.discretize.block_model import BlockModel, refine
+from mustlink.discretize.cuts import BlockModel, refine
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagation.answers import warn_of_held_out

@@ -7,7 +7,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs, labelled
-from mustlink.propagation.statements import statements
+from mustlink.propagation.prior import statements
 
 N, K = 300, 3
 X, Y = blobs(np.random.default_rng(0), N, K, d=3)

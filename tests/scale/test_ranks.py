@@ -29,7 +29,7 @@ from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import normals
 from mustlink.lyapunov import pair_propagation
-from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.fields import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import Dots, Gram, GroupSums

@@ -26,7 +26,7 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import rank_grids
 from mustlink.linear.multigrid.rank_grids import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
-from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.fields import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks

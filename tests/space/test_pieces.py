@@ -27,7 +27,7 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.cycle import chebyshev, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.fields import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_at
 from mustlink.operators.constraint_operator import constraint_operator

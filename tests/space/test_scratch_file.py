@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mustlink.space.scratch_file import NamedFile, ScratchFile
+from mustlink.space.disk import NamedFile, ScratchFile
 
 
 @pytest.mark.parametrize("kind", ["scratch", "named", "settled"])

@@ -63,7 +63,7 @@ from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import unwrapped
 from mustlink.graph.several import several
 from mustlink.neighbors.affinities import PRECOMPUTED
-from mustlink.neighbors.any_rows import POINTS, as_rows
+from mustlink.neighbors.distances import POINTS, as_rows
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.selection.constrained_fit import USUAL
 

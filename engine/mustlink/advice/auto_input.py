@@ -21,8 +21,7 @@ from mustlink.neighbors import knn_graph
 from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.points_by_rows import is_rows, prepare
 from mustlink.propagation.held_out import folds_of_labels
-from mustlink.propagation.prior import check_prior
-from mustlink.propagation.statements import statements
+from mustlink.propagation.prior import check_prior, statements
 from mustlink.selection.held_out import Fold, can_hold_out
 
 Ints = NDArray[np.int64]

@@ -26,7 +26,7 @@ from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
 from mustlink.neighbors import knn_graph
-from mustlink.neighbors.any_rows import POINTS
+from mustlink.neighbors.distances import POINTS
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.propagation.propagator import Propagator
 

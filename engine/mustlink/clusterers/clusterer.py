@@ -37,8 +37,8 @@ from mustlink.graph.several import Views, several
 from mustlink.graph.shares import mixed
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import n_rows
-from mustlink.neighbors.any_rows import as_rows, resolved_metric
 from mustlink.neighbors.disk_knn import graph_where_short
+from mustlink.neighbors.distances import as_rows, resolved_metric
 from mustlink.neighbors.streamed_points import with_block
 from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.held_out import enough_labels, folds_of_labels

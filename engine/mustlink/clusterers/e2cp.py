@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mustlink.clusterers.propagated_constraints import PropagatedConstraints
 from mustlink.core.check import check_number
 from mustlink.errors import InputError
-from mustlink.lyapunov.equation import ExhaustiveProblem, Problem
+from mustlink.lyapunov.fields import ExhaustiveProblem, Problem
 from mustlink.lyapunov.sources import Sources
 
 

@@ -40,7 +40,7 @@ from mustlink.propagation.label_embeddings import (
     check_directions,
     reconstruction_energy,
 )
-from mustlink.propagation.neighborhoods import located
+from mustlink.propagation.lnp import located
 
 
 @dataclass(eq=False, repr=False)

@@ -33,7 +33,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.propagation.columns import TREES, Columns
-from mustlink.propagation.statements import statements
+from mustlink.propagation.prior import statements
 from mustlink.selection.constrained_fit import USUAL
 
 Ints = NDArray[np.int64]

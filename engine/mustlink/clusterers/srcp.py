@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mustlink.clusterers.propagated_constraints import PropagatedConstraints
 from mustlink.core.check import check_positive
-from mustlink.lyapunov.equation import LyapunovProblem, Problem
+from mustlink.lyapunov.fields import LyapunovProblem, Problem
 from mustlink.lyapunov.sources import Sources
 
 

@@ -1,6 +1,6 @@
 """Memory of this process, and the memory budget of a fit while it runs.
 
-Operating systems differ here and in `space.scratch_file`, in the engine nowhere else: without /proc
+Operating systems differ here and in `space.disk`, in the engine nowhere else: without /proc
 the figures are psutil's.
 """
 

@@ -18,8 +18,8 @@ from mustlink.eigen.plain_solve import filtered, n_guard_vectors, two_precisions
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
+from mustlink.graph.disk_graph import RankGraph, Rows, divided_rows, redivided
 from mustlink.graph.graph import Derived, is_network
-from mustlink.graph.rank_graph import RankGraph, Rows, divided_rows, redivided
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.multigrid.rank_grids import divided_hierarchy

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
+from mustlink.context.fit_plan import A_CLUSTER, USUAL
 from mustlink.context.method_cost import FitInput, home_for
-from mustlink.context.represented_cost import A_CLUSTER, USUAL
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.process_memory import size_text
 from mustlink.graph import Graph

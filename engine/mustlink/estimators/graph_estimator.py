@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context import compilation  # noqa: F401  tells how far compiling is
+from mustlink.context.fit_plan import representatives_for, represented
 from mustlink.context.method_cost import (
     COUNTED,
     Cost,
@@ -23,7 +24,6 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
-from mustlink.context.represented_cost import representatives_for, represented
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.context.workspace import Workspace
 from mustlink.core import io_entry_points
@@ -62,7 +62,7 @@ from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.structure import as_sample_weight
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
-from mustlink.neighbors.any_rows import (
+from mustlink.neighbors.distances import (
     POINTS,
     as_rows,
     bytes_of_rows,

@@ -26,7 +26,7 @@ from mustlink.graph.forms import unwrapped
 from mustlink.graph.several import VIEW, VIEW_OF_X, rows_as_nodes
 from mustlink.graph.structure import as_sample_weight
 from mustlink.neighbors.affinities import PRECOMPUTED, kept_graph, n_rows
-from mustlink.neighbors.any_rows import POINTS, as_rows, bytes_of_rows
+from mustlink.neighbors.distances import POINTS, as_rows, bytes_of_rows
 from mustlink.preprocessing.mixed import prepared_points
 
 _MADE_BY = ("n_neighbors", "metric", "weights")

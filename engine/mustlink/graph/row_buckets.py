@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph, FileNumbers, RowBlock
-from mustlink.space.scratch_file import ScratchFile
+from mustlink.space.disk import ScratchFile
 
 
 def scratch_graph(

@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 from mustlink.core.check import as_integer, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError, OutOfMemoryError
-from mustlink.lyapunov.diffusion import Diffusion
-from mustlink.lyapunov.equation import LyapunovProblem, Problem, solve_dense
-from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField, none
+from mustlink.lyapunov.fields import (
+    DenseField,
+    Field,
+    Floats,
+    LocalField,
+    LowRankField,
+    LyapunovProblem,
+    Problem,
+    none,
+    solve_dense,
+)
+from mustlink.lyapunov.filters import Diffusion
 from mustlink.lyapunov.krylov import solve_batches
 from mustlink.lyapunov.pair_propagation import PropagationSpec, choose
 from mustlink.lyapunov.regions import MemoryRows

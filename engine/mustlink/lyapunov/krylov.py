@@ -32,8 +32,7 @@ from mustlink.core.check import as_integer, check_positive
 from mustlink.core.observe import NEVER, Deadline
 from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Convergence, Stagnation
 from mustlink.errors import InputError
-from mustlink.lyapunov.equation import LyapunovProblem
-from mustlink.lyapunov.fields import LowRankField
+from mustlink.lyapunov.fields import LowRankField, LyapunovProblem
 from mustlink.lyapunov.sources import SourceFactor, parts
 from mustlink.space import Block, Gram, Series, Small
 

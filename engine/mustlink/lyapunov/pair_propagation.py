@@ -22,17 +22,20 @@ from mustlink.core.observe import Recorder
 from mustlink.core.result import TIME_LIMIT, Convergence
 from mustlink.errors import InputError
 from mustlink.linear.cg import Advance, silent, towards
-from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of
-from mustlink.lyapunov.equation import LyapunovProblem, Problem, residual, solve_dense
 from mustlink.lyapunov.fields import (
     FLOOR,
     LocalField,
     LowRankField,
+    LyapunovProblem,
     NewEdges,
+    Problem,
     best_of_pairs,
     none,
+    residual,
+    solve_dense,
     strongest,
 )
+from mustlink.lyapunov.filters import Diffusion, reached, starts_of
 from mustlink.lyapunov.krylov import KrylovBatch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, PartialSums, Region
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts

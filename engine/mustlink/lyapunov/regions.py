@@ -21,8 +21,7 @@ from mustlink.lyapunov.fields import LocalField, LowRankField
 from mustlink.operators.laplacian import GroundedLaplacian
 from mustlink.operators.sparse_operator import Edges
 from mustlink.space import Block
-from mustlink.space.disk import PASS_BYTES
-from mustlink.space.scratch_file import ScratchFile
+from mustlink.space.disk import PASS_BYTES, ScratchFile
 
 if TYPE_CHECKING:
     from mustlink.operators.disk_laplacian import DiskLaplacian

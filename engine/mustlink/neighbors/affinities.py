@@ -23,7 +23,7 @@ from mustlink.graph.given_neighbors import (
 from mustlink.graph.graph import Graph
 from mustlink.graph.shares import Shares
 from mustlink.graph.weights import WEIGHTS, rbf_graph
-from mustlink.neighbors.any_rows import POINTS, as_rows, resolved_metric
+from mustlink.neighbors.distances import POINTS, as_rows, resolved_metric
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
 from mustlink.neighbors.representatives import Representatives, representative_graph

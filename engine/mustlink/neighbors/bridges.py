@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.graph.structure import renumber_by_size
-from mustlink.neighbors.any_rows import AnyRows
+from mustlink.neighbors.distances import AnyRows
 from mustlink.neighbors.points_by_rows import Prepared, gather
 
 _WORK = 4e9  # cost of one round of bridge search, in multiplications

@@ -36,13 +36,13 @@ from mustlink.graph.weights import (
     neighbour_affinity,
     with_edges,
 )
-from mustlink.neighbors.any_rows import (
+from mustlink.neighbors.bridges import bridging_edges
+from mustlink.neighbors.distances import (
     BY_CELLS,
     AnyRows,
     metric_name,
     resolved_metric,
 )
-from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.points_by_rows import (
     EqualRows,
     Prepared,

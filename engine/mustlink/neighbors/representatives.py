@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.context.represented_cost import HELD_BELOW, NEAREST
+from mustlink.context.fit_plan import HELD_BELOW, NEAREST
 from mustlink.core.check import as_integer, as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mustlink.context.neighbor_cost import NeighborPlan, knn_plan, other_plan
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
-from mustlink.neighbors.any_rows import BY_CELLS, AnyRows
 from mustlink.neighbors.descent import descent_lists, in_time
+from mustlink.neighbors.distances import BY_CELLS, AnyRows, ComparedRows
 from mustlink.neighbors.exact import exact_neighbours, measured_recall
 from mustlink.neighbors.points_by_rows import ROWWISE, Prepared, prepare
 
@@ -32,8 +32,6 @@ def any_rows(points: Any, metric: Any, recorder: Recorder | None = None) -> AnyR
         return SparseRows.of(points, metric)
     if metric in BY_CELLS:
         return None
-    from mustlink.neighbors.distances import ComparedRows
-
     return ComparedRows.of(points, metric, recorder)
 
 

@@ -20,7 +20,7 @@ from mustlink.context.rates import MET
 from mustlink.core.check import as_csr
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.neighbors.any_rows import AnyRows, Lists, metric_name, recall_of
+from mustlink.neighbors.distances import AnyRows, Lists, metric_name, recall_of
 
 SPARSE = ("euclidean", "cosine", "dot", "hellinger", "jaccard")
 _PIECES = 64  # of a search, after each of which progress is told

@@ -42,8 +42,7 @@ from mustlink.neighbors.cells import (
     known_neighbours,
 )
 from mustlink.neighbors.points_by_rows import Prepared
-from mustlink.space.disk import DiskBlock
-from mustlink.space.scratch_file import NamedFile
+from mustlink.space.disk import DiskBlock, NamedFile
 
 _REMOVALS = 3  # of a folder: a worker that was given up may have written during the first
 _AT_ONCE = 32  # results of parts that wait for those before them

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.clusterers.adjusted_graph import Adjustment
 from mustlink.clusterers.clusterer import GraphClusterer
+from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.constraints import Constraints
 from mustlink.core.result import Report
 from mustlink.errors import InputError

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.clusterers.adjusted_graph import Adjustment
+from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraint_data import ConstraintData
 from mustlink.constraints.label_groups import SoftLabels
@@ -34,7 +34,7 @@ from mustlink.graph.graph import Derived
 from mustlink.graph.shares import Shares
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
-from mustlink.neighbors.any_rows import as_rows
+from mustlink.neighbors.distances import as_rows
 from mustlink.neighbors.representatives import Representatives
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preprocessing.fitted import Fitted

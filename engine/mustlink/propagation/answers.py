@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mustlink.core.check import check_number
 from mustlink.core.observe import Recorder
 from mustlink.core.result import TIME_LIMIT, Report, held_out_right
-from mustlink.discretize.block_model import BlockModel, refine
+from mustlink.discretize.cuts import BlockModel, refine
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import by_rows

@@ -34,7 +34,7 @@ from mustlink.propagation.generalized import (
     minimised,
 )
 from mustlink.propagation.gfhf import harmonic
-from mustlink.propagation.neighborhoods import as_matrix, located, neighbourhoods
+from mustlink.propagation.lnp import as_matrix, located, neighbourhoods
 from mustlink.propagation.problem import PropagationProblem, Solution
 from mustlink.propagation.propagator import Propagator
 

@@ -70,7 +70,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
       one class; then the shares decide: True is right only where labels were drawn at random and
       not too few.
     * `refine`: goes on to the classes that a degree-corrected block model of the graph finds
-      likelier (`discretize.block_model`), labels held; for networks, not for graphs of points.
+      likelier (`discretize.cuts`), labels held; for networks, not for graphs of points.
     * `solver`: of the linear systems: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes);
       `tol`: the relative residual to reach; `max_iter`: the most steps.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph, FileNumbers
-from mustlink.space.scratch_file import ScratchFile
+from mustlink.space.disk import ScratchFile
 from mustlink_io.hdf5 import schema, store, writing
 
 _NUMBERS = 1 << 20  # copied at a time

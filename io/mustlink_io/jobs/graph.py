@@ -19,7 +19,7 @@ from mustlink.core.process_memory import peak_bytes
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
 from mustlink.errors import InputError
 from mustlink.graph import DiskGraph
-from mustlink.neighbors.any_rows import bytes_of_rows, search_bytes
+from mustlink.neighbors.distances import bytes_of_rows, search_bytes
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices

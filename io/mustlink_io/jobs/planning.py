@@ -15,11 +15,11 @@ from mustlink.context.fit_plan import (
     plan_of_rank,
     plan_of_representatives,
     plan_on_disk,
+    representatives_for,
 )
 from mustlink.context.method_cost import MOST_TRIED, FitInput, Size, full_problem, home_for
 from mustlink.context.neighbor_cost import compared_bytes, sparse_bytes
 from mustlink.context.rates import other_seconds
-from mustlink.context.represented_cost import representatives_for
 from mustlink.core.check import as_integer
 from mustlink.core.observe import duration_text
 from mustlink.core.process_memory import size_text
@@ -32,7 +32,7 @@ from mustlink.core.resources import (
 )
 from mustlink.errors import InputError
 from mustlink.neighbors.affinities import PRECOMPUTED
-from mustlink.neighbors.any_rows import BY_CELLS
+from mustlink.neighbors.distances import BY_CELLS
 from mustlink.neighbors.representatives import check_representatives
 from mustlink.propagation.held_out import FOLDS
 from mustlink.selection.resolve import TRUSTED

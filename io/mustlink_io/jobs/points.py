@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import digest
 from mustlink.errors import InputError
-from mustlink.neighbors.any_rows import as_rows
+from mustlink.neighbors.distances import as_rows
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import tables, texts
