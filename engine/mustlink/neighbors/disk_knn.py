@@ -31,8 +31,7 @@ from mustlink.kernels import symmetric_lists as kernels
 from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.cell_search import CellLists, search_cells
-from mustlink.neighbors.descent import in_time
-from mustlink.neighbors.distances import BY_CELLS, POINTS, metric_name, resolved_metric
+from mustlink.neighbors.distances import BY_CELLS, POINTS, in_time, metric_name, resolved_metric
 from mustlink.neighbors.knn import GraphSpec
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows, prepare
 from mustlink.neighbors.search import (

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from mustlink.context.neighbor_cost import NeighborPlan, knn_plan, other_plan
 from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import give_back
-from mustlink.neighbors.descent import descent_lists, in_time
-from mustlink.neighbors.distances import BY_CELLS, AnyRows, ComparedRows
+from mustlink.neighbors.distances import BY_CELLS, AnyRows, ComparedRows, descent_lists, in_time
 from mustlink.neighbors.exact import exact_neighbours, measured_recall
 from mustlink.neighbors.points_by_rows import ROWWISE, Prepared, prepare
 
