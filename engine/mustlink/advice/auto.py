@@ -55,8 +55,8 @@ from mustlink.core.scikit_learn import ClusterMixin
 from mustlink.core.state import before, fits, fits_again, found_by_fit
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
-from mustlink.estimators.graph_estimator import GraphEstimator, graph_of_points, input_of
-from mustlink.estimators.side_information import doubt_content
+from mustlink.estimators.fit_input import doubt_content, graph_of_points, input_of
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph

@@ -14,7 +14,7 @@ from mustlink.clusterers.clusterer import AUTO
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import sample_rows
 from mustlink.core.observe import Unheard
-from mustlink.estimators.side_information import side_information
+from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.neighbors import knn_graph

@@ -19,7 +19,12 @@ from mustlink.core.check import check_choice, check_n_clusters
 from mustlink.core.labels import class_of_most
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
-from mustlink.core.scikit_learn import ClusterMixin, check_columns, check_is_fitted
+from mustlink.core.scikit_learn import (
+    ClusterMixin,
+    GraphTransformer,
+    check_columns,
+    check_is_fitted,
+)
 from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
@@ -29,8 +34,9 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
+from mustlink.estimators.fit_input import input_of
 from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_clusters, of_labels
-from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer, input_of
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.several import Views, several

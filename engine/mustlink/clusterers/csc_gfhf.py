@@ -42,7 +42,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import default_tolerance, is_small
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimators.side_information import refuse_blind_scoring, side_information
+from mustlink.estimators.fit_input import refuse_blind_scoring, side_information
 from mustlink.estimators.views import graphs_of_views
 from mustlink.graph.forms import on_both_sides
 from mustlink.linear.cg import done

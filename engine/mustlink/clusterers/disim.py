@@ -35,7 +35,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
-from mustlink.estimators.side_information import side_information
+from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.forms import arcs_of, bipartite_graph
 from mustlink.graph.structure import as_sample_weight

@@ -23,6 +23,7 @@ from mustlink.core.check import (
 )
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import TIME_LIMIT, Convergence, EigenResult, Report
+from mustlink.core.scikit_learn import GraphTransformer
 from mustlink.core.state import fits
 from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
@@ -30,7 +31,7 @@ from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS, n_guard_vecto
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.estimators.graph_estimator import GraphEstimator, GraphTransformer
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.linear.multigrid.cycle import largest_eigenvalue
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import NullSpace

@@ -33,7 +33,7 @@ from mustlink.eigen.problem import EigenOptions, EigenSolution, FeasibleCuts
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.estimators.side_information import side_information, told_of_all
+from mustlink.estimators.fit_input import side_information, told_of_all
 from mustlink.estimators.views import graphs_of_views
 from mustlink.propagation.prior import bytes_of
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster

@@ -41,7 +41,7 @@ from mustlink.eigen.plain_solve import (
 )
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
-from mustlink.estimators.side_information import side_information
+from mustlink.estimators.fit_input import side_information
 from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph

@@ -15,6 +15,9 @@ from inspect import signature
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:  # scikit-learn has no types
     BaseEstimator: Any
     ClassifierMixin: Any
@@ -111,3 +114,26 @@ def check_is_fitted(estimator: Any) -> None:
     from sklearn.utils import validation
 
     validation.check_is_fitted(estimator)
+
+
+class GraphTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """scikit-learn's transformer of a `GraphEstimator` that has an `embedding_`."""
+
+    def fit_transform(self: Any, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
+        """`fit(X, y, ...)`, then `embedding_`, one row for each of X."""
+        found: NDArray[np.float64] = self.fit(X, y, **options).embedding_
+        return found
+
+    def transform(self: Any, X: Any) -> NDArray[np.float64]:
+        """Embedding of new points (q, d): the mean of the rows of their nearest fitted points.
+
+        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
+        """
+        check_is_fitted(self)
+        found: NDArray[np.float64] = self._new_points(X, self._n_features_out).mean(self.embedding_)
+        return found
+
+    @property
+    def _n_features_out(self: Any) -> int:
+        return int(self.embedding_.shape[1])

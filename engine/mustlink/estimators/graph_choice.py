@@ -18,6 +18,7 @@ wrong place, and .07 for handwritten digits that it cuts right.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.context.fit_plan import A_CLUSTER, USUAL
+from mustlink.context.fit_plan import A_CLUSTER, USUAL, representatives_for
 from mustlink.context.method_cost import FitInput, home_for
-from mustlink.core.observe import Recorder, Unheard
+from mustlink.core.observe import Recorder, Unheard, parse_duration
 from mustlink.core.process_memory import size_text
+from mustlink.core.resources import automatic_memory, named_memory
+from mustlink.estimators.fit_input import input_of
 from mustlink.graph import Graph
 
 Ints = NDArray[np.int64]
@@ -86,6 +89,18 @@ def why_not(estimator: Any, given: FitInput | None, recorder: Recorder, clusters
     if home_for(room, estimator.cost(), given).name != "memory":
         return f"{size_text(limit)} leave no room to try representatives beside it"
     return ""
+
+
+def automatic_representatives(estimator: Any, X: Any) -> tuple[int | None, str]:
+    """How many "auto" takes for X, and why."""
+    found = input_of(X, None, estimator.affinity, estimator.n_neighbors, estimator.metric)
+    if found is None or found[0].searched:
+        return None, "not dense points with Euclidean or cosine distances"
+    limit = (named_memory(estimator.memory) or estimator._allowed or automatic_memory()).limit
+    clusters = getattr(estimator, "n_clusters", None)
+    k = clusters if isinstance(clusters, int) else 0
+    seconds = math.inf if estimator.time_limit is None else parse_duration(estimator.time_limit)
+    return representatives_for(limit, seconds, estimator.cost(), found[0], k)
 
 
 def representatives_of(clusters: int) -> int:

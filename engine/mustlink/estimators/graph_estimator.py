@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context import compilation  # noqa: F401  tells how far compiling is
-from mustlink.context.fit_plan import representatives_for, represented
+from mustlink.context.fit_plan import represented
 from mustlink.context.method_cost import (
     COUNTED,
     Cost,
@@ -29,24 +28,20 @@ from mustlink.context.workspace import Workspace
 from mustlink.core import io_entry_points
 from mustlink.core.check import (
     PlainParameters,
-    as_integer,
     as_points,
     as_random_state,
     check_choice,
 )
-from mustlink.core.observe import Recorder, parse_duration
+from mustlink.core.observe import Recorder
 from mustlink.core.process_memory import size_text
 from mustlink.core.resources import (
     AUTO,
     Allowed,
     allowed_memory,
-    automatic_memory,
     named_memory,
 )
 from mustlink.core.scikit_learn import (
     BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     check_columns,
     check_is_fitted,
 )
@@ -54,6 +49,8 @@ from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.solver import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import AtHomeOnlyError, InputError
+from mustlink.estimators.fit_input import check_points, graph_of_points, input_of
+from mustlink.estimators.graph_choice import automatic_representatives
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import sides_of, unwrapped
@@ -387,7 +384,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         if isinstance(X, Graph):
             graph = X
         else:
-            self._check_points(X, held, cost or self.cost())
+            check_points(self, X, held, cost or self.cost())
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
             made_by["representatives"] = p = self._n_representatives(X)
             if self.representatives == AUTO and self._represented is not None:
@@ -544,35 +541,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             k = getattr(self, "n_clusters", None)
             return check_representatives(p, n_rows(X), k if isinstance(k, int) else None)
         if self._represented is None or self._represented[0] is not X:
-            self._represented = X, *self._automatic_representatives(X)
+            self._represented = X, *automatic_representatives(self, X)
         return self._represented[1]
-
-    def _automatic_representatives(self, X: Any) -> tuple[int | None, str]:
-        """How many "auto" takes for X, and why."""
-        found = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
-        if found is None or found[0].searched:
-            return None, "not dense points with Euclidean or cosine distances"
-        limit = (named_memory(self.memory) or self._allowed or automatic_memory()).limit
-        clusters = getattr(self, "n_clusters", None)
-        k = clusters if isinstance(clusters, int) else 0
-        seconds = math.inf if self.time_limit is None else parse_duration(self.time_limit)
-        return representatives_for(limit, seconds, self.cost(), found[0], k)
-
-    def _check_points(self, X: Any, held: int, cost: Cost) -> None:
-        """Raise InputError where points are too many for the memory, whatever their graph."""
-        budget, shape = self._budget, tuple(getattr(X, "shape", ()))
-        is_points = self.affinity in POINTS and len(shape) == 2
-        if budget is None or not is_points or search_bytes(X, self.metric, 1):
-            return
-        if self._n_representatives(X) is not None:
-            return
-        room, k = budget - held, as_integer(self.n_neighbors, "n_neighbors", 1)
-
-        def size(n: int) -> Size:
-            return Size(n, n * min(k, n - 1), 4)
-
-        if cost.least_memory(size(shape[0])) > room:  # equal rows are one node
-            cost.check(size(count_distinct(X)), room, single=True)
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """What a fit with these parameters takes at its peak, whatever the graph.
@@ -625,88 +595,3 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             recorder.note(f"memory: graph and vectors stay on disk to stay within {limit}")
         folder = None if keeper is None else keeper.scratch
         return DiskWork(graph, columns, recorder, folder, keeper)
-
-
-_DOUBLES, _COPIES = 4, 12  # bytes more of a double, and while neighbours of such points are found
-
-
-def input_of(
-    X: Any, others: Any, affinity: str, n_neighbors: Any, metric: Any = "auto"
-) -> tuple[FitInput, int, int] | None:
-    """What a fit is given, X and other graphs, its bytes in memory, and those of copies.
-
-    None where X has no size. Errors in what is given are those of the fit.
-    """
-    if isinstance(X, Views):
-        X, others = X.first, X.others
-    found = [X, *(others if isinstance(others, list | tuple) else ())]
-    first, *more = [one for one in found if one is not None] or [None]
-    nnz, in_memory = 0, 0
-    for one in more:
-        weights, n_bytes = _weights_of(one)
-        nnz, in_memory = nnz + weights, in_memory + n_bytes
-    if isinstance(first, Graph | DiskGraph) or affinity not in POINTS:
-        weights, n_bytes = _weights_of(first)
-        n = int(getattr(first, "n_nodes", 0) or (getattr(first, "shape", None) or (0,))[0])
-        weights = n * n if affinity == "rbf" and not isinstance(first, Graph) else weights
-        return (FitInput(n, nnz + weights), in_memory + n_bytes, 0) if n else None
-    shape = tuple(getattr(first, "shape", ()))
-    if len(shape) != 2 or not all(shape) or not isinstance(n_neighbors, int):
-        return None
-    n, d = (int(size) for size in shape)
-    if searched := search_bytes(first, metric, n_neighbors):
-        held = bytes_of_rows(first) or 4 * n * d
-        given = FitInput(n, nnz, -(-held // (4 * n)), n_neighbors, n, False, searched=searched)
-        return given, in_memory + held, 0
-    in_file = is_rows(first)
-    single = in_file or getattr(first, "dtype", None) == np.float32
-    numbers = 0 if single else n * d
-    k = max(1, min(n_neighbors, n - 1))
-    given = FitInput(n, nnz, d, k, n, in_file, beside=_DOUBLES * numbers)
-    in_memory += 0 if in_file else int(getattr(first, "nbytes", 8 * n * d))
-    return given, in_memory, _COPIES * numbers
-
-
-def _weights_of(one: Any) -> tuple[int, int]:
-    """Stored weights of a graph or a matrix, and its bytes in memory."""
-    if isinstance(one, DiskGraph):
-        return one.n_entries, 0
-    matrix: Any = one.affinity if isinstance(one, Graph) else one
-    stored = getattr(matrix, "nnz", None)
-    if stored is not None:
-        return int(stored), 12 * int(stored)
-    weights = int(np.prod(getattr(matrix, "shape", ()) or (0,)))
-    return weights, int(getattr(matrix, "nbytes", 0))
-
-
-class GraphTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """scikit-learn's transformer of a `GraphEstimator` that has an `embedding_`."""
-
-    def fit_transform(self: Any, X: Any, y: Any = None, **options: Any) -> Floats:
-        """`fit(X, y, ...)`, then `embedding_`, one row for each of X."""
-        found: Floats = self.fit(X, y, **options).embedding_
-        return found
-
-    def transform(self: Any, X: Any) -> Floats:
-        """Embedding of new points (q, d): the mean of the rows of their nearest fitted points.
-
-        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
-        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
-        """
-        check_is_fitted(self)
-        found: Floats = self._new_points(X, self._n_features_out).mean(self.embedding_)
-        return found
-
-    @property
-    def _n_features_out(self: Any) -> int:
-        return int(self.embedding_.shape[1])
-
-
-def graph_of_points(graph: Any, X: Any) -> Graph:
-    """A neighbour graph of points X (n, d) that was made before, checked; raises InputError."""
-    graph = Graph.from_affinity(graph) if sp.issparse(graph) else graph
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
-    if graph.n_rows != n_rows(X):
-        raise InputError(f"graph: {graph.n_rows} nodes, but X has {n_rows(X)} points")
-    return graph

@@ -30,9 +30,9 @@ from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
 from mustlink.core.state import before, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
+from mustlink.estimators.fit_input import input_of, labels_of_all, refuse_blind_scoring
 from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_labels
-from mustlink.estimators.graph_estimator import GraphEstimator, input_of
-from mustlink.estimators.side_information import labels_of_all, refuse_blind_scoring
+from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph

@@ -1,4 +1,4 @@
-"""Labels and constraints of the rows of a fit, of new rows too, checked."""
+"""What a fit is given: how large it is, labels and constraints of its rows and of new ones."""
 
 from __future__ import annotations
 
@@ -6,16 +6,104 @@ import sys
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import among
+from mustlink.context.method_cost import Cost, FitInput, Size
+from mustlink.core.check import as_integer
 from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides
+from mustlink.graph.several import Views
+from mustlink.neighbors.affinities import n_rows
+from mustlink.neighbors.distances import POINTS, bytes_of_rows, search_bytes
+from mustlink.neighbors.points_by_rows import count_distinct, is_rows
+
+_DOUBLES, _COPIES = 4, 12  # bytes more of a double, and while neighbours of such points are found
+
+
+def input_of(
+    X: Any, others: Any, affinity: str, n_neighbors: Any, metric: Any = "auto"
+) -> tuple[FitInput, int, int] | None:
+    """What a fit is given, X and other graphs, its bytes in memory, and those of copies.
+
+    None where X has no size. Errors in what is given are those of the fit.
+    """
+    if isinstance(X, Views):
+        X, others = X.first, X.others
+    found = [X, *(others if isinstance(others, list | tuple) else ())]
+    first, *more = [one for one in found if one is not None] or [None]
+    nnz, in_memory = 0, 0
+    for one in more:
+        weights, n_bytes = _weights_of(one)
+        nnz, in_memory = nnz + weights, in_memory + n_bytes
+    if isinstance(first, Graph | DiskGraph) or affinity not in POINTS:
+        weights, n_bytes = _weights_of(first)
+        n = int(getattr(first, "n_nodes", 0) or (getattr(first, "shape", None) or (0,))[0])
+        weights = n * n if affinity == "rbf" and not isinstance(first, Graph) else weights
+        return (FitInput(n, nnz + weights), in_memory + n_bytes, 0) if n else None
+    shape = tuple(getattr(first, "shape", ()))
+    if len(shape) != 2 or not all(shape) or not isinstance(n_neighbors, int):
+        return None
+    n, d = (int(size) for size in shape)
+    if searched := search_bytes(first, metric, n_neighbors):
+        held = bytes_of_rows(first) or 4 * n * d
+        given = FitInput(n, nnz, -(-held // (4 * n)), n_neighbors, n, False, searched=searched)
+        return given, in_memory + held, 0
+    in_file = is_rows(first)
+    single = in_file or getattr(first, "dtype", None) == np.float32
+    numbers = 0 if single else n * d
+    k = max(1, min(n_neighbors, n - 1))
+    given = FitInput(n, nnz, d, k, n, in_file, beside=_DOUBLES * numbers)
+    in_memory += 0 if in_file else int(getattr(first, "nbytes", 8 * n * d))
+    return given, in_memory, _COPIES * numbers
+
+
+def _weights_of(one: Any) -> tuple[int, int]:
+    """Stored weights of a graph or a matrix, and its bytes in memory."""
+    if isinstance(one, DiskGraph):
+        return one.n_entries, 0
+    matrix: Any = one.affinity if isinstance(one, Graph) else one
+    stored = getattr(matrix, "nnz", None)
+    if stored is not None:
+        return int(stored), 12 * int(stored)
+    weights = int(np.prod(getattr(matrix, "shape", ()) or (0,)))
+    return weights, int(getattr(matrix, "nbytes", 0))
+
+
+def check_points(estimator: Any, X: Any, held: int, cost: Cost) -> None:
+    """Raise InputError where points are too many for the memory, whatever their graph."""
+    budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
+    is_points = estimator.affinity in POINTS and len(shape) == 2
+    if budget is None or not is_points or search_bytes(X, estimator.metric, 1):
+        return
+    if estimator._n_representatives(X) is not None:
+        return
+    room, k = budget - held, as_integer(estimator.n_neighbors, "n_neighbors", 1)
+
+    def size(n: int) -> Size:
+        return Size(n, n * min(k, n - 1), 4)
+
+    if cost.least_memory(size(shape[0])) > room:  # equal rows are one node
+        cost.check(size(count_distinct(X)), room, single=True)
+
+
+def graph_of_points(graph: Any, X: Any) -> Graph:
+    """A neighbour graph of points X (n, d) that was made before, checked; raises InputError."""
+    graph = Graph.from_affinity(graph) if sp.issparse(graph) else graph
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+    if graph.n_rows != n_rows(X):
+        raise InputError(f"graph: {graph.n_rows} nodes, but X has {n_rows(X)} points")
+    return graph
+
+
+# --- Labels and constraints
 
 
 def side_information(
