@@ -15,9 +15,9 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mustlink.core import dense_algebra
-from mustlink.operators.laplacian import Block
 
 Floats = NDArray[np.float64]
+Block = NDArray[np.float64]
 
 ROUNDING = 1e-14  # eigenvalues of L̄, between 0 and 2, below this are rounding
 _DEFINITE = 1e-12  # pivot² of Cholesky's factor of L̄ from which it is definite beyond doubt
