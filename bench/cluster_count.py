@@ -126,7 +126,7 @@ def graph(name: str) -> Any:
 
 def counted(graph: Any, known: Any = None) -> tuple[int, str]:
     """K, and how sure: clear, moderate, no clear number, or the like."""
-    from mustlink.context.workspace import Workspace
+    from mustlink.context.stage_cache import Workspace
     from mustlink.selection.cluster_count import count_clusters
 
     found = count_clusters(Workspace(graph), 0, known)

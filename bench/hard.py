@@ -130,7 +130,7 @@ def _child(pipe: Any, command: list[str], out: Path, limit: int) -> None:
 
 def attempt(data: Data, run: str, memory: str) -> dict[str, Any]:
     """Run a command on a file within a budget; how it went."""
-    from mustlink.core.process_memory import parse_size
+    from mustlink.core.resources import parse_size
 
     command = data.command(run, memory)
     out = data.path.with_name(f"{data.path.stem}-{run.replace(' ', '-')}-{memory}.h5")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.core.process_memory import peak_bytes
+from mustlink.core.resources import peak_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.plain_solve import n_guard_vectors, nested_start
 from mustlink.eigen.rank_work import RankWork, world

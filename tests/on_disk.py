@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.graph.disk_graph import DiskGraph, FileNumbers, survey
-from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.laplacian import regularized
+from mustlink.operators.stored_laplacians import DiskLaplacian
 from mustlink.space.disk import DiskSpace, ScratchFile
 
 

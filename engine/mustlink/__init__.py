@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from mustlink.core.names import ESTIMATORS
 
 if TYPE_CHECKING:
-    from mustlink.advice.asking import next_queries, settled
     from mustlink.advice.auto import Auto
+    from mustlink.advice.pair_questions import next_queries, settled
     from mustlink.advice.stability import stability
     from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.clusterers.constrained_ap import ConstrainedAP
@@ -80,8 +80,8 @@ _HOMES = {
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbors",
     "load": "mustlink.core.io_entry_points",
-    "next_queries": "mustlink.advice.asking",
-    "settled": "mustlink.advice.asking",
+    "next_queries": "mustlink.advice.pair_questions",
+    "settled": "mustlink.advice.pair_questions",
     "rbf_graph": "mustlink.graph",
     "RegionCut": "mustlink.segmentation.region_cut",
     "StrokeCut": "mustlink.segmentation.stroke_cut",

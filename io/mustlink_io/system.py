@@ -17,7 +17,7 @@ import sys
 import warnings
 from typing import Any
 
-from mustlink.core.process_memory import peak_of
+from mustlink.core.resources import peak_of
 from mustlink.errors import InputError
 
 __all__ = [

@@ -16,7 +16,7 @@ from cases import blobs, labelled, planted_graph
 from mustlink.advice import auto, auto_input
 from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
 from mustlink.constraints import Constraints
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import NEVER, Recorder, Unheard
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError

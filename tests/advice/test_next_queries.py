@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from cases import blobs, planted_graph, random_graph
-from mustlink.advice.asking import STRATEGIES
-from mustlink.advice.pair_questions import Neighbourhoods
+from mustlink.advice.pair_questions import STRATEGIES, Neighbourhoods
 from mustlink.advice.situation import Situation, Walks, fitting_steps, uncertainties
 from mustlink.errors import InputError
 from mustlink.selection.calibration import usual
@@ -334,7 +333,7 @@ def test_few_rows_that_move_count_more_where_most_are_of_one_class(
     est, y, _ = fitted(n=120)
     est.refit(np.where(np.arange(120) % 2, y, -1))
     est.labels_ = np.repeat([0, 1], np.round(np.multiply(shares, 1000)).astype(int))
-    monkeypatch.setattr("mustlink.advice.asking._without", lambda *given: (moved, 1.0))
+    monkeypatch.setattr("mustlink.advice.pair_questions._without", lambda *given: (moved, 1.0))
     assert ml.settled(est).enough == enough
 
 

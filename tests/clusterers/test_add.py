@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints.constraints import among
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen import solver
 from mustlink.eigen.solver import PairsKey, extend_vectors, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError

@@ -14,7 +14,7 @@ import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.clusterers.csc_gfhf import CSCGFHF, FARTHEST
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError

@@ -171,7 +171,7 @@ def test_single_precision_on_faint_edges():
     W = sp.csr_matrix(GRAPHS["floor"]())
     y = labels_of(W)
     exact = fitted("GFHF", W, y, affinity="precomputed", solver="cg")
-    from mustlink.context.workspace import Workspace
+    from mustlink.context.stage_cache import Workspace
     from mustlink.core.observe import Recorder
 
     est = ml.GFHF(affinity="precomputed", solver="cg")

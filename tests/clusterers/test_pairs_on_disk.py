@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints import Constraints
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.memory_work import MemoryWork

@@ -7,7 +7,7 @@ from sklearn.metrics import rand_score
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.discretize.assign import cut_vector
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.solver import laplacian_of

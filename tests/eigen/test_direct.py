@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.eigen import solver
 from mustlink.eigen.solver import DirectKey, GridsKey, laplacian_of, smallest_pairs, smoothest

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import oracles
 from cases import planted_graph, random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.arpack import shift_invert
-from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg, set_free
 from mustlink.eigen.plain_solve import (
     choose,
     default_tolerance,
@@ -19,7 +19,6 @@ from mustlink.eigen.plain_solve import (
     nested,
     nested_start,
 )
-from mustlink.eigen.ritz import set_free
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg

@@ -13,7 +13,7 @@ import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
 from mustlink.clusterers import informed_clusterer as constrained
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen import penalized
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError

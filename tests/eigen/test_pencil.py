@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import oracles
 from cases import KINDS, random_constraints, random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.pencil import (
     Pencil,
     dense_pencil,
@@ -15,7 +15,7 @@ from mustlink.eigen.pencil import (
     leading_pencil,
     shift_invert_pencil,
 )
-from mustlink.eigen.problem import EigenOptions
+from mustlink.eigen.smooth_subspace import EigenOptions
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy

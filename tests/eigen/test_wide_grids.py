@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.solver import BASIS_TOL, BasisKey, grids_of, laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.graph.image import image_graph

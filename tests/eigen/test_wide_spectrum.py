@@ -10,8 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
+from mustlink.core.dense_algebra import smallest_quotients
 from mustlink.eigen.pencil import Pencil, dense_pencil
-from mustlink.eigen.wide_spectrum import smallest_quotients
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 

@@ -18,7 +18,7 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.context import method_cost
 from mustlink.context.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
 from mustlink.core.observe import recorded
-from mustlink.core.process_memory import PROGRAM, Budget, parse_size, peak_bytes, resident_bytes
+from mustlink.core.resources import PROGRAM, Budget, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError

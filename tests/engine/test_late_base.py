@@ -111,7 +111,7 @@ def test_modules_that_are_not_loaded(code, absent):
 
 _WITHOUT = """
 import sys
-from mustlink.core.scikit_learn import unbound
+from mustlink.core.state import unbound
 import mustlink as ml
 from copy import copy
 made = unbound(ml.CSP, n_clusters=3, beta=0.1)

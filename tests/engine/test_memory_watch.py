@@ -16,7 +16,7 @@ import mustlink as ml
 from cases import blobs
 from mustlink.context.method_cost import TOGETHER, Size, eigenvectors, full_problem, propagation
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import Budget, parse_size, peak_bytes
+from mustlink.core.resources import Budget, parse_size, peak_bytes
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import blocks
 from mustlink.linear.cg import cg_by_columns

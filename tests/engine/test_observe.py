@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import parse_size, peak_bytes
+from mustlink.core.resources import parse_size, peak_bytes
 from mustlink.core.result import Convergence, Report
 from mustlink.errors import InputError, MustlinkError
 

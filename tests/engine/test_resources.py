@@ -16,8 +16,15 @@ import mustlink as ml
 from cases import blobs
 from mustlink.core import resources
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import Budget, resident_bytes
-from mustlink.core.resources import Allowed, allowed_memory, automatic_memory, cores, most_memory
+from mustlink.core.resources import (
+    Allowed,
+    Budget,
+    allowed_memory,
+    automatic_memory,
+    cores,
+    most_memory,
+    resident_bytes,
+)
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import threads
 

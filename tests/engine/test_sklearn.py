@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import mustlink as ml
 from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.graph.given_neighbors import is_connectivity
+from mustlink.graph.forms import is_connectivity
 
 pytestmark = pytest.mark.usefixtures("few_runs")
 

@@ -6,8 +6,7 @@ import pytest
 import mustlink as ml
 from cases import random_graph
 from mustlink.context.method_cost import RESERVE, Size
-from mustlink.context.stage_cache import StageCache
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import StageCache, Workspace
 from mustlink.core.observe import Recorder
 from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
 from mustlink.errors import InputError

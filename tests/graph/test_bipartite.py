@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 

@@ -64,7 +64,7 @@ def test_lists_of_any_kind(tmp_path):
 def test_blocks_change_nothing(monkeypatch):
     J, d = lists(points())
     whole = ml.graph_from_neighbors(J, d).affinity
-    monkeypatch.setattr("mustlink.graph.given_neighbors._BLOCK", 100)
+    monkeypatch.setattr("mustlink.graph.forms._BLOCK", 100)
     assert abs(ml.graph_from_neighbors(J, d).affinity - whole).max() == 0
 
 

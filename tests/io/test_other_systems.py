@@ -44,7 +44,7 @@ def no_names(name, *args, **kwargs):
     return library(name, *args, **kwargs)
 ctypes.CDLL = no_names
 sys.platform = platform
-import mustlink.core.process_memory as process_memory
+import mustlink.core.resources as process_memory
 from pathlib import Path
 process_memory._PROC = Path("/no/proc")
 """

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from degenerate import GRAPHS, random_graph, spread
 from mustlink.core import dense_algebra
-from mustlink.core.process_memory import Budget, parse_size
+from mustlink.core.resources import Budget, parse_size
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.kernels.graph_walk import eliminate

@@ -35,7 +35,7 @@ from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import MemoryRows
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_at
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 
 seeds = st.integers(0, 2**31)
 MU = [1.0, 0.2, 0.01, 0.001]

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import haversine_distances
 import mustlink as ml
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.neighbors.search import any_rows
+from mustlink.neighbors.knn import any_rows
 
 N, K = 150, 8
 RNG = np.random.default_rng(5)

@@ -226,7 +226,7 @@ def test_a_graph_in_memory_of_cells_on_disk(monkeypatch, tmp_path):
     exact = knn_graph(X, 9, random_state=0)
     sizes = replace(cell_layout(4000, 8, 9), block=900, chunk=300, rows=700)
     plan = NeighborPlan("stored cells", sizes, {"kNN graph": 0}, 0, True)
-    monkeypatch.setattr("mustlink.neighbors.search.knn_plan", lambda *_, **__: plan)
+    monkeypatch.setattr("mustlink.neighbors.knn.knn_plan", lambda *_, **__: plan)
     found = knn_graph(Rows(X), 9, random_state=0, memory="8GB", scratch=tmp_path)
     assert found.info["method"] == "stored cells"
     assert found.info["n_bridges"] > 0

@@ -17,7 +17,7 @@ import cases
 import oracles
 from mustlink.context.neighbor_cost import cell_layout, knn_bytes, knn_plan
 from mustlink.core.observe import NEVER, Recorder
-from mustlink.core.process_memory import PROGRAM
+from mustlink.core.resources import PROGRAM
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges
 from mustlink.kernels import nearest_lists as nearest
@@ -496,7 +496,7 @@ def test_the_process_stays_within_its_budget():
     code = (
         "import numpy as np, resource\n"
         "from mustlink.neighbors import knn_graph\n"
-        "from mustlink.core.process_memory import peak_bytes\n"
+        "from mustlink.core.resources import peak_bytes\n"
         "table = np.random.default_rng(0).random((600, 96), dtype=np.float32)\n"
         "class Rows:\n"
         "    shape = (40_000, 96)\n"

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from mustlink.context.neighbor_cost import knn_plan
 from mustlink.core.observe import Recorder
 from mustlink.neighbors import knn_graph
+from mustlink.neighbors.knn import neighbour_lists
 from mustlink.neighbors.points_by_rows import scaled_points
-from mustlink.neighbors.search import neighbour_lists
 
 
 def towns(rng, n, d):

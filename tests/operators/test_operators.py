@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.constraints import Constraints
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg
@@ -21,7 +21,7 @@ from mustlink.linear.multigrid import hierarchy
 from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import ConstraintOperator, constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.operators.sparse_operator import SparseOperator
+from mustlink.operators.protocol import SparseOperator
 from mustlink.space import LocalSpace
 
 seeds = st.integers(0, 2**31)

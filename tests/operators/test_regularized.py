@@ -5,7 +5,7 @@ import pytest
 
 import oracles
 from cases import planted_graph, random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.plain_solve import best_pairs, chebyshev, choose
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.graph import Graph

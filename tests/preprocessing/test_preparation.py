@@ -10,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink.neighbors.points_by_rows import is_rows
-from mustlink.preprocessing import survey
+from mustlink.preprocessing import fitted
 from mustlink.preprocessing.fitted import Fitted, prepared
 from mustlink.preprocessing.request import Preparation
 
@@ -34,7 +34,7 @@ class Rows:
 @pytest.fixture(params=[1, 7, N])
 def block_rows(request, monkeypatch):
     """Rows of a block."""
-    monkeypatch.setattr(survey.blocks, "__defaults__", (8 * 6 * request.param,))
+    monkeypatch.setattr(fitted.blocks, "__defaults__", (8 * 6 * request.param,))
     return request.param
 
 
@@ -164,7 +164,7 @@ def test_constant_and_empty_columns_become_0_with_a_note(table):
 
 def test_quantiles_of_many_rows_are_those_of_a_sample(monkeypatch, table):
     many = np.tile(table, (30, 1))
-    monkeypatch.setattr(survey, "SAMPLE", 3000)
+    monkeypatch.setattr(fitted, "SAMPLE", 3000)
     found = prepared(many, Preparation("robust"))
     assert any("3,000 rows by chance" in note for note in found.fitted.notes)
     whole = RobustScaler().fit(many)
@@ -176,8 +176,8 @@ def test_quantiles_of_many_rows_are_those_of_a_sample(monkeypatch, table):
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("how", ["median", "most_frequent", "mean"])
 def test_a_column_that_the_sample_misses_is_filled_by_its_values(monkeypatch, block_rows, how):
-    monkeypatch.setattr(survey, "SAMPLE", 20)
-    monkeypatch.setattr(survey, "_SAMPLE_ENTRIES", 0)
+    monkeypatch.setattr(fitted, "SAMPLE", 20)
+    monkeypatch.setattr(fitted, "_SAMPLE_ENTRIES", 0)
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=3000), np.full((3000, 2), np.nan)])
     chosen = np.random.default_rng(0).choice(3000, 20, replace=False)

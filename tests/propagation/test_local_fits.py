@@ -19,7 +19,7 @@ from mustlink.kernels.local_fits import (
 from mustlink.linear.multigrid import hierarchy
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.neighbors.knn import knn_graph
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 from mustlink.propagation.label_embeddings import (
     LLELP,
     LTSALP,

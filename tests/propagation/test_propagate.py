@@ -16,7 +16,7 @@ from sklearn.semi_supervised import LabelSpreading
 import mustlink as ml
 import oracles
 from cases import random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagation.answers import confidence, distributions, lost_classes, onto_simplex

@@ -24,7 +24,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import oracles
 from mustlink import E2CP, SRCP, NCut
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import normals

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Deadline, Recorder
-from mustlink.core.process_memory import PROGRAM
+from mustlink.core.resources import PROGRAM
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.selection.cluster_count import (

@@ -8,7 +8,7 @@ import pytest
 import mustlink as ml
 import oracles
 from cases import blobs
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.selection.cluster_count import chosen_count, count_clusters, f_measure, last_step
 
 

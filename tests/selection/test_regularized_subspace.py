@@ -12,7 +12,7 @@ import mustlink as ml
 import oracles
 from cases import blobs, labelled, planted_graph, random_graph
 from mustlink.context.method_cost import Size
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.smooth_subspace import carried_basis

@@ -8,7 +8,7 @@ import pytest
 import mustlink as ml
 from mustlink.context.method_cost import Size
 from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
-from mustlink.eigen.problem import EigenOptions
+from mustlink.eigen.smooth_subspace import EigenOptions
 from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import FitSpec, Formulation
 from mustlink.selection.held_out import SelectedModel

@@ -14,14 +14,12 @@ from mustlink.constraints import Constraints
 from mustlink.discretize import assign as assign_module
 from mustlink.discretize.assign import assign
 from mustlink.eigen import smooth_subspace
-from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg, orthonormal, rayleigh_ritz
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.penalized import PenalizedProblem, smallest_penalized
 from mustlink.eigen.pencil import Pencil, leading_pencil
 from mustlink.eigen.plain_solve import nested
-from mustlink.eigen.problem import EigenOptions
-from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
-from mustlink.eigen.smooth_subspace import smooth_basis
+from mustlink.eigen.smooth_subspace import EigenOptions, smooth_basis
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy as amg

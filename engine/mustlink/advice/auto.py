@@ -51,13 +51,11 @@ from mustlink.core.check import as_integer, check_choice
 from mustlink.core.labels import encoded
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
-from mustlink.core.scikit_learn import ClusterMixin
-from mustlink.core.state import before, fits, fits_again, found_by_fit
+from mustlink.core.state import ClusterMixin, before, fits, fits_again, found_by_fit
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
-from mustlink.estimators.fit_input import doubt_content, graph_of_points, input_of
+from mustlink.estimators.fit_input import doubt_content, graph_of_points, graphs_of_views, input_of
 from mustlink.estimators.graph_estimator import GraphEstimator
-from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import unwrapped

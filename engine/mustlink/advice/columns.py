@@ -12,8 +12,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from mustlink.advice.observations import Coordinates, Floats, are_counts
+from mustlink.preprocessing.fitted import without
 from mustlink.preprocessing.request import Preparation, column_title, listed
-from mustlink.preprocessing.survey import without
 
 _UNLIKE = 10.0  # times the median of the other columns: standard deviation, and range
 _OF_ONE_KIND = 0.95  # rank correlation of falling deviations, as principal components have them

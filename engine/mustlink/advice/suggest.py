@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from mustlink.advice.agreement import Comparison, choose_metric, look_at_side
 from mustlink.advice.baseline import Baseline, baseline
 from mustlink.advice.columns import choose_columns, code_of, transformers
 from mustlink.advice.data_warnings import data_warnings
@@ -30,6 +29,7 @@ from mustlink.advice.observations import (
     take,
 )
 from mustlink.advice.rules import Rule, applied
+from mustlink.advice.stability import Comparison, choose_metric, look_at_side
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import FitInput, Size, home_for
 from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan
@@ -37,18 +37,16 @@ from mustlink.core.check import as_integer, as_random_state, check_n_clusters
 from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.process_memory import size_text
-from mustlink.core.resources import AUTO, automatic_memory, named_memory
+from mustlink.core.resources import AUTO, automatic_memory, named_memory, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.forms import unwrapped
 from mustlink.kernels.threads import threads
 from mustlink.neighbors import knn_graph
-from mustlink.preprocessing.fitted import PreparedRows
+from mustlink.preprocessing.fitted import PreparedRows, without
 from mustlink.preprocessing.fitted import prepared as prepare
 from mustlink.preprocessing.mixed import points_of_table
 from mustlink.preprocessing.request import Preparation
-from mustlink.preprocessing.survey import without
 from mustlink.selection.cluster_count import enough_pairs
 
 _NEIGHBORS = 15

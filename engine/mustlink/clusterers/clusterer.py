@@ -19,13 +19,13 @@ from mustlink.core.check import check_choice, check_n_clusters
 from mustlink.core.labels import class_of_most
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
-from mustlink.core.scikit_learn import (
+from mustlink.core.state import (
     ClusterMixin,
     GraphTransformer,
     check_columns,
     check_is_fitted,
+    found_by_fit,
 )
-from mustlink.core.state import found_by_fit
 from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered

@@ -16,7 +16,7 @@ from mustlink.constraints.links import (
 )
 from mustlink.core.check import check_choice, check_positive
 from mustlink.eigen.penalized import PenalizedProblem, PosteriorProblem, lost_variance
-from mustlink.eigen.problem import Problem
+from mustlink.eigen.smooth_subspace import Problem
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import PlacedLaplacian

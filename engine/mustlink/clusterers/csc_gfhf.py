@@ -28,7 +28,7 @@ from mustlink.clusterers.ncut import NCut
 from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, clamped_propagation
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.core.labels import as_labels, encoded, n_classes_in, text_of
@@ -42,8 +42,7 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import default_tolerance, is_small
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import refuse_blind_scoring, side_information
-from mustlink.estimators.views import graphs_of_views
+from mustlink.estimators.fit_input import graphs_of_views, refuse_blind_scoring, side_information
 from mustlink.graph.forms import on_both_sides
 from mustlink.linear.cg import done
 from mustlink.linear.laplacian_solve import Inverse, dense_inverse, rough_inverse

@@ -25,14 +25,13 @@ import numpy as np
 from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_integer, check_choice, check_flag, check_number
 from mustlink.core.result import Convergence
 from mustlink.discretize.assign import ASSIGNMENTS
 from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconstrained
 from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem
-from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Problem, SmoothBasis
 from mustlink.errors import InfeasibleError
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian

@@ -25,7 +25,7 @@ from mustlink.clusterers.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.clusterers.ncut import with_null
 from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_integer, check_choice, check_tolerance
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.method_cost import Cost, eigenvectors
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.check import (
     as_integer,
@@ -23,12 +23,10 @@ from mustlink.core.check import (
 )
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import TIME_LIMIT, Convergence, EigenResult, Report
-from mustlink.core.scikit_learn import GraphTransformer
-from mustlink.core.state import fits
+from mustlink.core.state import GraphTransformer, fits
 from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
-from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg, orthonormal, rayleigh_ritz
 from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS, n_guard_vectors
-from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator

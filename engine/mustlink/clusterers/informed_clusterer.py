@@ -29,12 +29,11 @@ from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.satisfaction import moved_by_pairs
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
-from mustlink.eigen.problem import EigenOptions, EigenSolution, FeasibleCuts
+from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, FeasibleCuts
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import side_information, told_of_all
-from mustlink.estimators.views import graphs_of_views
+from mustlink.estimators.fit_input import graphs_of_views, side_information, told_of_all
 from mustlink.propagation.prior import bytes_of
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel

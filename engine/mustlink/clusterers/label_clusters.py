@@ -22,7 +22,7 @@ from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.clusterers.result_warnings import note_alone, warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, clamped_propagation
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points, check_choice
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard

@@ -41,8 +41,7 @@ from mustlink.eigen.plain_solve import (
 )
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
-from mustlink.estimators.fit_input import side_information
-from mustlink.estimators.views import graphs_of_views
+from mustlink.estimators.fit_input import graphs_of_views, side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides

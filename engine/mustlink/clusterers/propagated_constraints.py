@@ -37,7 +37,7 @@ from mustlink.clusterers.result_warnings import (
 )
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import RESERVE, Cost, adjusted_cut
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import (
     as_integer,
     check_choice,
@@ -46,9 +46,9 @@ from mustlink.core.check import (
     check_tolerance,
 )
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import give_back
+from mustlink.core.resources import give_back
 from mustlink.core.result import Convergence
-from mustlink.core.scikit_learn import check_is_fitted
+from mustlink.core.state import check_is_fitted
 from mustlink.discretize.cuts import ClusterSums, mncut_of
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork

@@ -11,7 +11,7 @@ from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
 from mustlink.discretize.cuts import few_nodes
 from mustlink.discretize.satisfaction import kept_by_kind, satisfaction
-from mustlink.eigen.problem import EigenSolution
+from mustlink.eigen.smooth_subspace import EigenSolution
 from mustlink.selection.held_out import NONE, SelectedModel
 
 Ints = NDArray[np.int64]

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.constraints.closure import close
-from mustlink.constraints.constraint_data import ConstraintData
+from mustlink.constraints.closure import ConstraintData, close
 from mustlink.constraints.label_groups import (
     Core,
     SoftLabels,

@@ -34,8 +34,7 @@ from mustlink.context.rates import (
     step_work,
     trial_seconds,
 )
-from mustlink.core.process_memory import PROGRAM, size_text
-from mustlink.core.resources import Allowed
+from mustlink.core.resources import PROGRAM, Allowed, size_text
 
 HELD_OUT = "labels held out"  # a stage
 STEPS = "how many steps the solver takes, ten times as many or not, is known when the graph is seen"

@@ -23,7 +23,7 @@ from mustlink.context.neighbor_cost import (
     stored_knn_plan,
 )
 from mustlink.context.rates import SPREAD_DENSE_BELOW, duration, spreading_seconds, width_of
-from mustlink.core.process_memory import PROGRAM, size_text
+from mustlink.core.resources import PROGRAM, size_text
 from mustlink.errors import InputError
 
 RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, the first time ever

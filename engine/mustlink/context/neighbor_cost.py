@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mustlink.context.rates import ENOUGH, compares_all
-from mustlink.core.process_memory import PROGRAM, size_text
+from mustlink.core.resources import PROGRAM, size_text
 from mustlink.errors import InputError
 
 SYMMETRIC = 1.25  # stored weights for one requested neighbour: near is not always mutual

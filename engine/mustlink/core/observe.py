@@ -21,8 +21,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from mustlink.core.process_memory import Budget, peak_bytes
-from mustlink.core.resources import Allowed
+from mustlink.core.resources import Allowed, Budget, peak_bytes
 from mustlink.errors import DoubtfulResultWarning, InputError, MustlinkError, OutOfMemoryError
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "": 1.0}

@@ -1,17 +1,151 @@
-"""The state of estimators: results of a fit are set at its end, at once; the next removes them.
+"""Estimators in scikit-learn: its base classes, imported late, and the state that fits set.
 
-A method that fits runs on a twin of the estimator, whose attributes are taken over in one
-assignment. After any error the estimator is as it was; another thread reads the one fit or the
-other. No attribute is left from an earlier fit.
+scikit-learn imports scipy.stats, pandas and pyarrow: most of the time that `from mustlink import
+CSP` took. Classes are made on empty bases of the same names. The first instance of any of them puts
+scikit-learn's classes below these, and they are its estimators from then on, by `isinstance`, by
+tags and by `set_fit_request`. Only `issubclass(CSP, BaseEstimator)` is false before, and that only
+where scikit-learn was imported after mustlink.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, TypeVar, cast
+from inspect import signature
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from mustlink.core.scikit_learn import check_is_fitted
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # scikit-learn has no types
+    BaseEstimator: Any
+    ClassifierMixin: Any
+    ClassNamePrefixFeaturesOutMixin: Any
+    ClusterMixin: Any
+    TransformerMixin: Any
+
+else:
+
+    class _Waiting:
+        """A class without scikit-learn's below it yet; instances are `unbound` ones alone."""
+
+        @classmethod
+        def _get_param_names(cls) -> list[str]:
+            return sorted(name for name in signature(cls.__init__).parameters if name != "self")
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            found = {name: getattr(self, name) for name in self._get_param_names()}
+            if not (deep and any(hasattr(value, "get_params") for value in found.values())):
+                return found
+            import_bases()
+            return self.get_params(deep)  # scikit-learn's by now
+
+        def __copy__(self) -> Any:
+            made = object.__new__(type(self))
+            vars(made).update(vars(self))
+            return made
+
+        def set_params(self, **params: Any) -> Any:
+            import_bases()
+            return self.set_params(**params)
+
+    def _base(name: str) -> type:
+        """scikit-learn's class of that name, from the first instance on."""
+
+        def new(cls, *_: Any, **__: Any) -> Any:
+            import_bases()
+            return object.__new__(cls)
+
+        return type(name, (_Waiting,), {"__new__": new, "__module__": __name__})
+
+    BaseEstimator = _base("BaseEstimator")
+    ClassifierMixin = _base("ClassifierMixin")
+    ClassNamePrefixFeaturesOutMixin = _base("ClassNamePrefixFeaturesOutMixin")
+    ClusterMixin = _base("ClusterMixin")
+    TransformerMixin = _base("TransformerMixin")
+    _LOCK = Lock()  # the first instances of two threads
+    _BASES = _Waiting.__subclasses__()
+
+    def import_bases() -> None:
+        """Put scikit-learn's classes below those of this module."""
+        import sklearn.base
+
+        with _LOCK:
+            if not issubclass(BaseEstimator, _Waiting):
+                return
+            made = list(dict.fromkeys(one for base in _BASES for one in _below(base)))
+            for base in _BASES:
+                base.__bases__ = (getattr(sklearn.base, base.__name__),)
+            for one in made:  # as Python does for a class that is made on these bases
+                super(one, one).__init_subclass__()
+
+    def _below(base: type) -> Iterator[type]:
+        """All subclasses, a class before its own."""
+        for one in base.__subclasses__():
+            yield one
+            yield from _below(one)
+
+    if "sklearn.base" in sys.modules:  # it costs nothing any more
+        import_bases()
+
+
+def unbound(kind: type, **parameters: Any) -> Any:
+    """An instance for which scikit-learn is not imported: to ask what its parameters allow.
+
+    Also one that is read from a file, to be looked at or fitted again; see `import_bases`.
+    """
+    one: Any = object.__new__(kind)
+    one.__init__(**parameters)
+    return one
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool = True) -> None:
+    """Remember number and names of the columns, or compare those of new points; ValueError."""
+    from sklearn.utils import validation
+
+    validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_is_fitted(estimator: Any) -> None:
+    """Raise NotFittedError before the first fit."""
+    if any(name.endswith("_") and not name.startswith("__") for name in vars(estimator)):
+        return  # as scikit-learn decides
+    from sklearn.utils import validation
+
+    validation.check_is_fitted(estimator)
+
+
+class GraphTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """scikit-learn's transformer of a `GraphEstimator` that has an `embedding_`."""
+
+    def fit_transform(self: Any, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
+        """`fit(X, y, ...)`, then `embedding_`, one row for each of X."""
+        found: NDArray[np.float64] = self.fit(X, y, **options).embedding_
+        return found
+
+    def transform(self: Any, X: Any) -> NDArray[np.float64]:
+        """Embedding of new points (q, d): the mean of the rows of their nearest fitted points.
+
+        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
+        """
+        check_is_fitted(self)
+        found: NDArray[np.float64] = self._new_points(X, self._n_features_out).mean(self.embedding_)
+        return found
+
+    @property
+    def _n_features_out(self: Any) -> int:
+        return int(self.embedding_.shape[1])
+
+
+# --- The state of estimators: results of a fit are set at its end, at once; the next removes them
+#
+# A method that fits runs on a twin of the estimator, whose attributes are taken over in one
+# assignment. After any error the estimator is as it was; another thread reads the one fit or the
+# other. No attribute is left from an earlier fit.
+
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

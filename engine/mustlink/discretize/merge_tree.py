@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_integer
 from mustlink.core.labels import best_matches
 from mustlink.discretize.assign import kmeans

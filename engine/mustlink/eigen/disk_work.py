@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import RESERVE, DiskCost, coarse_bytes, columns_bytes, links_in
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import give_back
+from mustlink.core.resources import give_back
 from mustlink.core.result import EigenResult
 from mustlink.eigen.plain_solve import chebyshev, n_guard_vectors, nested
 from mustlink.eigen.solver import PairsKey
@@ -32,9 +32,9 @@ from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.disk_grids import DiskGrids, stored_grids
-from mustlink.operators.disk_laplacian import DiskLaplacian
 from mustlink.operators.laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
+from mustlink.operators.stored_laplacians import DiskLaplacian
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints

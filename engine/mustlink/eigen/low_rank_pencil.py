@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mustlink.core import dense_algebra
 from mustlink.core.observe import NEVER, Deadline
 from mustlink.core.result import STAGNATED, TIME_LIMIT, Convergence
-from mustlink.eigen.ritz import LIMITS, whitening
+from mustlink.eigen.lobpcg import LIMITS, whitening
 from mustlink.linear.laplacian_solve import Inverse
 from mustlink.operators.protocol import Laplacian
 from mustlink.space import Block, Gram, GroupSums, Small

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Recorder
 from mustlink.core.result import EigenResult
 from mustlink.eigen.plain_solve import is_small

@@ -19,10 +19,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints.links import NodeMatrix
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
+from mustlink.core.dense_algebra import NOISE, is_definite, smallest_quotients
 from mustlink.core.result import Convergence, EigenResult
-from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg, promising
 from mustlink.eigen.plain_solve import (
     SINGLE_TOL,
     default_tolerance,
@@ -30,11 +31,17 @@ from mustlink.eigen.plain_solve import (
     n_guard_vectors,
     nested_start,
 )
-from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, Floats, Problem, stage
-from mustlink.eigen.ritz import promising
-from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
+from mustlink.eigen.smooth_subspace import (
+    DENSE,
+    EigenOptions,
+    EigenSolution,
+    Floats,
+    Problem,
+    SmoothBasis,
+    dense_operator,
+    stage,
+)
 from mustlink.eigen.solver import grids_of
-from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
 from mustlink.linear.laplacian_solve import LinkedCycle, local_solve

@@ -25,8 +25,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
+from mustlink.core.dense_algebra import NOISE, leading_pairs
 from mustlink.core.result import Convergence
 from mustlink.eigen.arpack import (
     OutOfTimeError,
@@ -36,13 +37,17 @@ from mustlink.eigen.arpack import (
     random_start,
     until,
 )
-from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg, promising
 from mustlink.eigen.plain_solve import is_small, n_guard_vectors, nested_start
-from mustlink.eigen.problem import DENSE, EigenOptions, EigenSolution, FeasibleCuts, stage
-from mustlink.eigen.ritz import promising
-from mustlink.eigen.smooth_subspace import smooth_basis
+from mustlink.eigen.smooth_subspace import (
+    DENSE,
+    EigenOptions,
+    EigenSolution,
+    FeasibleCuts,
+    smooth_basis,
+    stage,
+)
 from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
-from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.constraint_operator import ConstraintOperator

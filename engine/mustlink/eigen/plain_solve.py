@@ -9,18 +9,26 @@ from typing import Any
 import numpy as np
 
 from mustlink.context.method_cost import FEW
-from mustlink.context.workspace import SolutionKey
+from mustlink.context.stage_cache import SolutionKey
 from mustlink.core import dense_algebra
 from mustlink.core.observe import NEVER, Deadline, Recorder
 from mustlink.core.result import STAGNATED, TIME_LIMIT, Convergence, EigenResult, Stagnation
 from mustlink.eigen.arpack import shift_invert
-from mustlink.eigen.lobpcg import Lobpcg, ending, lobpcg
-from mustlink.eigen.ritz import LIMITS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
+from mustlink.eigen.lobpcg import (
+    LIMITS,
+    Lobpcg,
+    ending,
+    lobpcg,
+    orthonormal,
+    rayleigh_ritz,
+    ritz_pairs,
+    whitening,
+)
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Laplacian, NullSpace
-from mustlink.operators.rank_laplacian import RankLaplacian
+from mustlink.operators.stored_laplacians import RankLaplacian
 from mustlink.space import Block, Gram, Small, Space
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")

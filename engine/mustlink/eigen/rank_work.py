@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Observer, Recorder
-from mustlink.core.process_memory import peak_bytes
+from mustlink.core.resources import peak_bytes
 from mustlink.core.result import EigenResult
 from mustlink.eigen.plain_solve import filtered, n_guard_vectors, two_precisions
 from mustlink.eigen.solver import PairsKey
@@ -25,7 +25,7 @@ from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.multigrid.rank_grids import divided_hierarchy
 from mustlink.operators.laplacian import regularized
 from mustlink.operators.protocol import Preconditioner
-from mustlink.operators.rank_laplacian import RankLaplacian
+from mustlink.operators.stored_laplacians import RankLaplacian
 from mustlink.space import GroupSums
 from mustlink.space.ranks import Ranks, RankSpace
 from mustlink.space.verbs import Ints

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.workspace import SolutionKey, Workspace
+from mustlink.context.stage_cache import SolutionKey, Workspace
 from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, Convergence, EigenResult
 from mustlink.eigen.arpack import OutOfTimeError
+from mustlink.eigen.lobpcg import rayleigh_ritz
 from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
     asked_tolerance,
@@ -23,7 +24,6 @@ from mustlink.eigen.plain_solve import (
     plain_solve,
     tell_end,
 )
-from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.graph import Graph, Key

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.workspace import RegularizedKey, of_regularized, remember
+from mustlink.context.stage_cache import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.plain_solve import (

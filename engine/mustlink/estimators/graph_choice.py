@@ -30,8 +30,7 @@ from mustlink.constraints import Constraints
 from mustlink.context.fit_plan import A_CLUSTER, USUAL, representatives_for
 from mustlink.context.method_cost import FitInput, home_for
 from mustlink.core.observe import Recorder, Unheard, parse_duration
-from mustlink.core.process_memory import size_text
-from mustlink.core.resources import automatic_memory, named_memory
+from mustlink.core.resources import automatic_memory, named_memory, size_text
 from mustlink.estimators.fit_input import input_of
 from mustlink.graph import Graph
 

@@ -23,8 +23,7 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
-from mustlink.context.stage_cache import CheckpointStore, StageCache
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import CheckpointStore, StageCache, Workspace
 from mustlink.core import io_entry_points
 from mustlink.core.check import (
     PlainParameters,
@@ -33,14 +32,14 @@ from mustlink.core.check import (
     check_choice,
 )
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import size_text
 from mustlink.core.resources import (
     AUTO,
     Allowed,
     allowed_memory,
     named_memory,
+    size_text,
 )
-from mustlink.core.scikit_learn import (
+from mustlink.core.state import (
     BaseEstimator,
     check_columns,
     check_is_fitted,

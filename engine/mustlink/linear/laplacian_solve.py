@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import ELIMINATED, TOGETHER
 from mustlink.core import dense_algebra
 from mustlink.core.observe import NEVER, Deadline
-from mustlink.core.process_memory import Budget
+from mustlink.core.resources import Budget
 from mustlink.core.result import STAGNATED, Convergence
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.kernels.graph_walk import eliminate

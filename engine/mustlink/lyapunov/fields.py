@@ -25,7 +25,7 @@ from mustlink.kernels.threads import workers
 from mustlink.linear.cg import Advance, silent
 from mustlink.lyapunov.sources import Sources
 from mustlink.operators.laplacian import Block, GroundedLaplacian
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 
 FLOOR = 0.1  # of the bound: F above it makes an edge; errors were measured to be 1/15 of the bound
 _CELLS = 1 << 24  # entries of F written out at once

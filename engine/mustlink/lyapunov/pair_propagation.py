@@ -39,7 +39,7 @@ from mustlink.lyapunov.filters import Diffusion, reached, starts_of
 from mustlink.lyapunov.krylov import KrylovBatch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, PartialSums, Region
 from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 
 SOLVERS = ("auto", "dense", "diffusion", "krylov")
 MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise

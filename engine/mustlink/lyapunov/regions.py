@@ -19,13 +19,12 @@ from mustlink.graph.structure import fold
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
 from mustlink.operators.laplacian import GroundedLaplacian
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 from mustlink.space import Block
 from mustlink.space.disk import PASS_BYTES, ScratchFile
 
 if TYPE_CHECKING:
-    from mustlink.operators.disk_laplacian import DiskLaplacian
-    from mustlink.operators.rank_laplacian import RankLaplacian
+    from mustlink.operators.stored_laplacians import DiskLaplacian, RankLaplacian
 
 _AT_ONCE = 8  # regions that are looked for together: a pass over the graph each step
 _GO = 1 << 22  # entries that are written in one go

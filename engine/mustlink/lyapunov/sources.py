@@ -16,7 +16,7 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.links import capped_links
 from mustlink.core import dense_algebra
 from mustlink.operators.laplacian import Block
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 
 _GIVEN, _BUSY = 2_000_000, 64
 _HUB = 16  # partners from which a node's pairs become one source, not one for each partner

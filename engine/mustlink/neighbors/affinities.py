@@ -15,7 +15,7 @@ from mustlink.context.stage_cache import StageCache
 from mustlink.core.check import check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph.given_neighbors import (
+from mustlink.graph.forms import (
     graph_of_connectivity,
     graph_of_distances,
     is_connectivity,

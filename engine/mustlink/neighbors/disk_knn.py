@@ -20,8 +20,7 @@ from mustlink.context.neighbor_cost import stored_knn_plan
 from mustlink.context.stage_cache import StageCache, Write
 from mustlink.core.check import as_integer, as_points
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.process_memory import give_back
-from mustlink.core.resources import AUTO
+from mustlink.core.resources import AUTO, give_back
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph, RowBlock
 from mustlink.graph.graph import Graph
@@ -32,14 +31,14 @@ from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.cell_search import CellLists, search_cells
 from mustlink.neighbors.distances import BY_CELLS, POINTS, in_time, metric_name, resolved_metric
-from mustlink.neighbors.knn import GraphSpec
-from mustlink.neighbors.points_by_rows import count_distinct, is_rows, prepare
-from mustlink.neighbors.search import (
+from mustlink.neighbors.knn import (
+    GraphSpec,
     possible,
     threads_for,
     warn_of_copies,
     warn_of_recall,
 )
+from mustlink.neighbors.points_by_rows import count_distinct, is_rows, prepare
 
 _RANGE = 1 << 20  # nodes looked at at once
 

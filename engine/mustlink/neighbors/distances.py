@@ -256,7 +256,7 @@ class Distance:
     def between(self, Q: NDArray[Any], P: NDArray[Any]) -> NDArray[np.float64]:
         """Distances (q, p)."""
         if self.compiled:
-            from mustlink.kernels.other_rows import all_pairs
+            from mustlink.kernels.nearest_lists import all_pairs
 
             return all_pairs(self.function, Q, P)
         from scipy.spatial.distance import cdist

@@ -157,7 +157,7 @@ class SparseRows(AnyRows):
     def _search(
         self, queries: SparseRows, k: int, own: Any, advance: Any, rare: NDArray[np.bool_] | None
     ) -> Lists:
-        from mustlink.kernels.other_rows import measured_again, nearest_by_columns
+        from mustlink.kernels.nearest_lists import measured_again, nearest_by_columns
 
         m, of_sets = queries.shape[0], self.metric == "jaccard"
         columns = _by_columns(self.matrix, rare)

@@ -22,8 +22,7 @@ from mustlink.graph.structure import component_labels, cuthill_mckee, renumber_b
 from mustlink.kernels.blocks import by_rows, next_term
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.spmm import scaled, scaled_permutation, spmm_axpby
-from mustlink.operators.protocol import Laplacian, NullSpace
-from mustlink.operators.sparse_operator import Edges, SparseOperator
+from mustlink.operators.protocol import Edges, Laplacian, NullSpace, SparseOperator
 from mustlink.space import LocalSpace, Vector
 
 Block = NDArray[np.float64]

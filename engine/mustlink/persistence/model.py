@@ -14,15 +14,13 @@ import scipy.sparse as sp
 
 from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.constraints import Constraints
-from mustlink.constraints.constraint_data import ConstraintData
+from mustlink.constraints.closure import ConstraintData
 from mustlink.constraints.label_groups import SoftLabels
-from mustlink.context.stage_cache import digest
-from mustlink.context.workspace import RegularizedKey, Workspace
+from mustlink.context.stage_cache import RegularizedKey, Workspace, digest
 from mustlink.core.check import as_affinity, as_csr, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
-from mustlink.core.scikit_learn import check_is_fitted
-from mustlink.core.state import chosen, found_by_fit
+from mustlink.core.state import check_is_fitted, chosen, found_by_fit
 from mustlink.discretize.memberships import MembershipExponents, Reliability
 from mustlink.discretize.merge_tree import MergeTree
 from mustlink.eigen.smooth_subspace import SmoothBasis

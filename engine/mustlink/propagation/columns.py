@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.kernels.blocks import row_slices
 from mustlink.kernels.threads import in_threads

@@ -34,8 +34,7 @@ from mustlink.core.check import (
 from mustlink.core.labels import as_labels, class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import TIME_LIMIT, Convergence, Report
-from mustlink.core.scikit_learn import BaseEstimator, check_is_fitted
-from mustlink.core.state import fits
+from mustlink.core.state import BaseEstimator, check_is_fitted, fits
 from mustlink.errors import InputError
 from mustlink.kernels.spmm import spmm
 from mustlink.kernels.threads import threads

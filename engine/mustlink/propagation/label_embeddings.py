@@ -23,7 +23,7 @@ from mustlink.errors import InputError
 from mustlink.kernels.local_fits import Alignment, reconstruction_weights, tangent_frames
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.operators.sparse_operator import Edges
+from mustlink.operators.protocol import Edges
 from mustlink.propagation.generalized import (
     Energy,
     Floats,

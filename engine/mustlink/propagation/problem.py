@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.method_cost import TOGETHER
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.observe import NEVER, Deadline, Recorder
 from mustlink.core.result import Convergence

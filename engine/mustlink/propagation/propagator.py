@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import TOGETHER, Cost, DiskCost, Size, propagation
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.core.labels import (
     EQUAL_ROWS,
@@ -26,14 +26,17 @@ from mustlink.core.labels import (
     named,
 )
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
-from mustlink.core.scikit_learn import ClassifierMixin, check_is_fitted
-from mustlink.core.state import before, fits, fits_again
+from mustlink.core.state import ClassifierMixin, before, check_is_fitted, fits, fits_again
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import input_of, labels_of_all, refuse_blind_scoring
+from mustlink.estimators.fit_input import (
+    graphs_of_views,
+    input_of,
+    labels_of_all,
+    refuse_blind_scoring,
+)
 from mustlink.estimators.graph_choice import candidates, graph_by_evidence, of_labels
 from mustlink.estimators.graph_estimator import GraphEstimator
-from mustlink.estimators.views import graphs_of_views
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides

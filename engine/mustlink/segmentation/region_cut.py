@@ -14,8 +14,7 @@ from scipy import ndimage
 from mustlink.core.check import PlainParameters, as_integer, as_random_state
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
-from mustlink.core.scikit_learn import BaseEstimator
-from mustlink.core.state import fits
+from mustlink.core.state import BaseEstimator, fits
 from mustlink.discretize.assign import kmeans
 from mustlink.graph.image import boundary, means, picture_colours, spread
 from mustlink.kernels.nearest_lists import nearest_centre

@@ -16,8 +16,7 @@ from mustlink.core.check import PlainParameters, as_integer, as_random_state, ch
 from mustlink.core.labels import class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
-from mustlink.core.scikit_learn import BaseEstimator
-from mustlink.core.state import fits, fits_again
+from mustlink.core.state import BaseEstimator, fits, fits_again
 from mustlink.errors import InputError
 from mustlink.graph.image import (
     Units,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_COUNTED, Size, eigenvectors
-from mustlink.context.workspace import Workspace
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import kmeans, transform
 from mustlink.discretize.cuts import network_scores

@@ -29,8 +29,7 @@ from mustlink.discretize.assign import (
 from mustlink.discretize.cuts import ClusterSums, e_of
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
-from mustlink.eigen.problem import EigenOptions, EigenSolution, Problem
-from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Problem, SmoothBasis
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.operators.protocol import PlacedLaplacian

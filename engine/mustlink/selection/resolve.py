@@ -16,11 +16,11 @@ from mustlink.constraints import Constraints
 from mustlink.context.method_cost import full_problem
 from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.core.observe import duration_text
-from mustlink.core.process_memory import size_text
+from mustlink.core.resources import size_text
 from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import transform
 from mustlink.eigen.plain_solve import DENSE_BELOW
-from mustlink.eigen.problem import EigenOptions
+from mustlink.eigen.smooth_subspace import EigenOptions
 from mustlink.errors import InfeasibleError, OutOfMemoryError
 from mustlink.selection.constrained_fit import FACTORS, USUAL, FitSpec
 from mustlink.selection.held_out import (

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.process_memory import size_text
+from mustlink.core.resources import size_text
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import hand_out, normals
 from mustlink.space.local import LocalSpace

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from mustlink.context.fit_plan import Plan
 from mustlink.context.rates import measured_speed
-from mustlink.core.process_memory import size_text
-from mustlink.core.resources import AUTO, Allowed, cores, named_memory
+from mustlink.core.resources import AUTO, Allowed, cores, named_memory, size_text
 from mustlink.errors import InputError
 from mustlink_io import system
 from mustlink_io.batch import children

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import click
 
-from mustlink.core.process_memory import return_large_blocks
+from mustlink.core.resources import return_large_blocks
 from mustlink.errors import InputError, MustlinkError
 from mustlink_io.commands.answers import answer, ask, ui
 from mustlink_io.commands.batch import batch

@@ -416,7 +416,7 @@ def plan(data: str, as_json: bool, command: str, ranks: int | None, **given: Any
 
 def _least(result: Mapping[str, Any]) -> str:
     """The least memory; more than the peak where little is done, as what compiles must fit, too."""
-    from mustlink.core.process_memory import size_text
+    from mustlink.core.resources import size_text
 
     words = size_text(result["least_memory"], up=True)
     if result["least_memory"] <= result["peak_bytes"]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mustlink.core.scikit_learn import unbound
+from mustlink.core.state import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
 from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag, opposite

@@ -245,7 +245,7 @@ def undirected(
 
 def _of_distances(matrix: sp.csr_matrix, place: Place) -> FileContent:
     """The graph of distances to neighbours, sparse, weighted as one of points; InputError."""
-    from mustlink.graph.given_neighbors import graph_of_distances
+    from mustlink.graph.forms import graph_of_distances
 
     try:
         graph = graph_of_distances(matrix, "local")

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.preprocessing.cells import read_cells
-from mustlink.preprocessing.fitted import Fitted, prepared
+from mustlink.preprocessing.fitted import Fitted, missing_error, prepared
 from mustlink.preprocessing.mixed import FittedTable, points_of_table
 from mustlink.preprocessing.request import Preparation, column_numbers
-from mustlink.preprocessing.survey import missing_error
 from mustlink_io.formats import tables
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import parse

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.process_memory import PROGRAM, size_text
-from mustlink.core.resources import AUTO, allowed_memory, named_memory
+from mustlink.core.resources import AUTO, PROGRAM, allowed_memory, named_memory, size_text
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Observer
-from mustlink.core.process_memory import peak_bytes
+from mustlink.core.resources import peak_bytes
 from mustlink_io import pictures
 from mustlink_io.formats.photographs import load_cut_out, load_image, load_strokes
 from mustlink_io.hdf5 import store

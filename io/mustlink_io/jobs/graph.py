@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import LAZY, FitInput, home_for
 from mustlink.context.neighbor_cost import knn_plan, stored_knn_plan
 from mustlink.core.observe import Deadline, Observer, Recorder
-from mustlink.core.process_memory import peak_bytes
-from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory
+from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory, peak_bytes
 from mustlink.errors import InputError
 from mustlink.graph import DiskGraph
 from mustlink.neighbors.distances import bytes_of_rows, search_bytes

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.core.observe import Recorder
-from mustlink.core.process_memory import parse_size
-from mustlink.core.resources import AUTO
+from mustlink.core.resources import AUTO, parse_size
 from mustlink.errors import InputError
 from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.preprocessing.request import Preparation

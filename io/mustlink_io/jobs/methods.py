@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mustlink.core.scikit_learn import unbound
+from mustlink.core.state import unbound
 from mustlink.preprocessing.request import Preparation
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import mustlink
 from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.clusterers.label_clusters import LabelClusters
 from mustlink.core.names import ESTIMATORS, estimator_of
-from mustlink.core.scikit_learn import unbound
-from mustlink.core.state import chosen
+from mustlink.core.state import chosen, unbound
 from mustlink.errors import InputError
 from mustlink.persistence import model
 from mustlink.propagation.propagator import Propagator, call_classes

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from mustlink.context.method_cost import DiskCost
 from mustlink.context.neighbor_cost import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.core.check import as_points
-from mustlink.core.process_memory import size_text
-from mustlink.core.resources import Allowed
+from mustlink.core.resources import Allowed, size_text
 from mustlink.eigen.work import DISK, RANKS
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.graph.structure import has_even_degrees

@@ -19,8 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mustlink.core.observe import Observer, Recorder, Unheard
-from mustlink.core.process_memory import peak_bytes
-from mustlink.core.resources import cores
+from mustlink.core.resources import cores, peak_bytes
 from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
 from mustlink.space.division import Division

@@ -22,13 +22,13 @@ from mustlink.context.neighbor_cost import compared_bytes, sparse_bytes
 from mustlink.context.rates import other_seconds
 from mustlink.core.check import as_integer
 from mustlink.core.observe import duration_text
-from mustlink.core.process_memory import size_text
 from mustlink.core.resources import (
     AUTO,
     Allowed,
     allowed_memory,
     automatic_memory,
     named_memory,
+    size_text,
 )
 from mustlink.errors import InputError
 from mustlink.neighbors.affinities import PRECOMPUTED

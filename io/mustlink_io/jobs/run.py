@@ -15,8 +15,7 @@ from mustlink.context.fit_plan import HELD_OUT, Plan
 from mustlink.context.method_cost import held_out_seconds, sample_bytes
 from mustlink.context.stage_cache import digest
 from mustlink.core.observe import Deadline, Observer, Recorder
-from mustlink.core.process_memory import peak_bytes, size_text
-from mustlink.core.resources import AUTO, Allowed
+from mustlink.core.resources import AUTO, Allowed, peak_bytes, size_text
 from mustlink.core.state import chosen
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph

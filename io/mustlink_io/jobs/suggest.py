@@ -13,9 +13,9 @@ from mustlink.context.rates import measured_speed
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError
+from mustlink.preprocessing.fitted import MissingValuesError
 from mustlink.preprocessing.mixed import FittedTable
 from mustlink.preprocessing.request import Preparation
-from mustlink.preprocessing.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats.points import Advance, Apart, columns_apart
 from mustlink_io.jobs.fits import ClusterJob, PropagateJob
@@ -117,7 +117,7 @@ def _with_views(
 ) -> Any:
     """The affinity that a graph and the others of its nodes make together; of points these."""
     from mustlink import NCut
-    from mustlink.estimators.views import graphs_of_views
+    from mustlink.estimators.fit_input import graphs_of_views
     from mustlink.graph import Graph
     from mustlink.graph.several import one_of, several
 

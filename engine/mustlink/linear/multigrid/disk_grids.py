@@ -31,9 +31,8 @@ from mustlink.kernels.disk_rows import advance, relax
 from mustlink.kernels.spmm import scaled
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy, coarse_grids, inverse_diagonal
-from mustlink.operators.disk_laplacian import DiskLaplacian
-from mustlink.operators.protocol import NullSpace, Preconditioner
-from mustlink.operators.sparse_operator import SparseOperator
+from mustlink.operators.protocol import NullSpace, Preconditioner, SparseOperator
+from mustlink.operators.stored_laplacians import DiskLaplacian
 from mustlink.space import Block, LocalSpace
 from mustlink.space.disk import DiskBlock, DiskSpace
 

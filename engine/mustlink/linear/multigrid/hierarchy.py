@@ -33,8 +33,7 @@ from mustlink.kernels.spmm import (
 )
 from mustlink.linear.multigrid.cycle import Cycle, Grid, largest_eigenvalue
 from mustlink.operators.laplacian import Block, GroundedLaplacian
-from mustlink.operators.protocol import NullSpace, Preconditioner
-from mustlink.operators.sparse_operator import SparseOperator
+from mustlink.operators.protocol import NullSpace, Preconditioner, SparseOperator
 from mustlink.space import GroupSums, LocalSpace, Space
 
 Floats = NDArray[Any]

@@ -29,8 +29,8 @@ from mustlink.linear.multigrid.hierarchy import (
     coarsened,
     grids_below,
 )
-from mustlink.operators.rank_laplacian import RankLaplacian
-from mustlink.operators.sparse_operator import RankMatrix, SparseOperator
+from mustlink.operators.protocol import RankMatrix, SparseOperator
+from mustlink.operators.stored_laplacians import RankLaplacian
 from mustlink.space import LocalSpace
 from mustlink.space.ranks import Halo, RankSpace
 
