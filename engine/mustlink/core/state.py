@@ -16,10 +16,10 @@ from inspect import signature
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:  # scikit-learn has no types
+    import numpy as np
+    from numpy.typing import NDArray
+
     BaseEstimator: Any
     ClassifierMixin: Any
     ClassNamePrefixFeaturesOutMixin: Any

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.structure import cuthill_mckee
-from mustlink.space.division import Division
-from mustlink.space.ranks import Ranks
 
 if TYPE_CHECKING:
     from mustlink.space.disk import DiskBlock, DiskSpace
+    from mustlink.space.division import Division
+    from mustlink.space.ranks import Ranks
 
 BLOCK_ENTRIES = 1 << 21  # of a block of rows; one row alone may have more
 _PART = 1 << 18  # numbers converted in one go
@@ -456,6 +456,8 @@ def divided_rows(read: Rows, n_nodes: int, ranks: Ranks) -> RankGraph:
     Cost: one reading of the file by all together, one of its pattern by one of them, which holds
     4 bytes an entry meanwhile, and one exchange of rows.
     """
+    from mustlink.space.division import Division
+
     share = Division(n_nodes, ranks.count)
     first, end = share.bounds[ranks.own : ranks.own + 2]
     W = read(int(first), int(end))
