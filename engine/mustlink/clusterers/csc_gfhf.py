@@ -42,7 +42,12 @@ from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import default_tolerance, is_small
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import graphs_of_views, refuse_blind_scoring, side_information
+from mustlink.estimators.fit_input import (
+    bytes_of,
+    graphs_of_views,
+    refuse_blind_scoring,
+    side_information,
+)
 from mustlink.graph.forms import on_both_sides
 from mustlink.linear.cg import done
 from mustlink.linear.laplacian_solve import Inverse, dense_inverse, rough_inverse
@@ -50,7 +55,7 @@ from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagation.gfhf import GFHF
-from mustlink.propagation.prior import bytes_of, check_prior
+from mustlink.propagation.prior import check_prior
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")

@@ -33,8 +33,7 @@ from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Feasible
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import graphs_of_views, side_information, told_of_all
-from mustlink.propagation.prior import bytes_of
+from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, told_of_all
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel
 from mustlink.selection.regularization import check_regularization

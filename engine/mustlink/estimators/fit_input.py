@@ -99,6 +99,11 @@ def check_points(estimator: Any, X: Any, held: int, cost: Cost) -> None:
         cost.check(size(count_distinct(X)), room, single=True)
 
 
+def bytes_of(*arrays: Any) -> int:
+    """Bytes of the arrays among some values."""
+    return sum(one.nbytes for one in arrays if isinstance(one, np.ndarray))
+
+
 def graph_of_points(graph: Any, X: Any) -> Graph:
     """A neighbour graph of points X (n, d) that was made before, checked; raises InputError."""
     graph = Graph.from_affinity(graph) if sp.issparse(graph) else graph

@@ -45,9 +45,9 @@ class FileNumbers:
     starts: NDArray[np.int64]
 
     @classmethod
-    def in_one(cls, file: Any, where: str, dtype: Any, size: int, start: int = 0) -> FileNumbers:
+    def in_one(cls, file: Any, where: str, dtype: Any, size: int) -> FileNumbers:
         """All numbers one after the other."""
-        starts = np.array([start], dtype=np.int64)
+        starts = np.zeros(1, dtype=np.int64)
         return cls(file, where, np.dtype(dtype), size, max(size, 1), starts)
 
     @property

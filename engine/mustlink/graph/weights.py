@@ -19,21 +19,19 @@ _BLOCK = 1 << 13  # entries looked at in one go: they stay in the cache
 _FEW = 1 << 18  # neighbours up to which scipy, half as fast, need not load a compiler
 
 
-def local_scales(
-    distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR
-) -> NDArray[np.float64]:
+def local_scales(distances: NDArray[np.floating]) -> NDArray[np.float64]:
     """Scale s_i = distance of node i to its 7th neighbour (or its last), (n,), always > 0.
 
     `distances` (n, k) ascend along each row; missing neighbours are infinite. A node whose first
     7 neighbours are duplicates of it takes its smallest positive distance; a node with duplicates
     only takes the median scale of the others (1 if there are none).
     """
-    return settled_scales(raw_scales(distances, neighbour))
+    return settled_scales(raw_scales(distances))
 
 
-def raw_scales(distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR) -> NDArray[np.float64]:
+def raw_scales(distances: NDArray[np.floating]) -> NDArray[np.float64]:
     """Scales (m,) of some nodes: < 0 is minus the smallest positive distance, 0 copies only."""
-    near = distances[:, :neighbour]
+    near = distances[:, :_NEIGHBOUR]
     scales = near[:, -1].astype(np.float64)
     fewer = np.flatnonzero(~np.isfinite(scales))
     scales[fewer] = np.where(np.isfinite(near[fewer]), near[fewer], 0.0).max(axis=1)

@@ -73,11 +73,6 @@ class GivenPrior:
         return np.divide(values, left[:, None], out=values, where=left[:, None] > 0), belief * left
 
 
-def bytes_of(*arrays: Any) -> int:
-    """Bytes of the arrays among some values."""
-    return sum(one.nbytes for one in arrays if isinstance(one, np.ndarray))
-
-
 @dataclass(frozen=True, eq=False)
 class Prior:
     """Distributions (m, K) over the classes, and how much each is believed, (m,) >= 0."""

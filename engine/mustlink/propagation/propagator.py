@@ -30,6 +30,7 @@ from mustlink.core.state import ClassifierMixin, before, check_is_fitted, fits, 
 from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import (
+    bytes_of,
     graphs_of_views,
     input_of,
     labels_of_all,
@@ -54,7 +55,7 @@ from mustlink.propagation.held_out import (
     is_auto,
     spread,
 )
-from mustlink.propagation.prior import GivenPrior, LabelSet, bytes_of, check_prior
+from mustlink.propagation.prior import GivenPrior, LabelSet, check_prior
 from mustlink.propagation.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
 
 Floats = NDArray[np.float64]

@@ -380,12 +380,12 @@ def titles(table: tables.Table) -> tuple[str, ...]:
 
 
 def numbers_of(
-    cells: NDArray[Any], title: str, where: str, *, as_codes: bool = False, slips: bool = False
+    cells: NDArray[Any], title: str, where: str, *, as_codes: bool = False
 ) -> NDArray[np.float64] | None:
     """A column as numbers, text as its words are numbered, else None for text."""
     if cells.dtype.kind != "O":
         return np.asarray(cells, dtype=np.float64)
-    read = read_cells(cells, title, where, as_words=as_codes, slips=slips)
+    read = read_cells(cells, title, where, as_words=as_codes)
     if not read.is_words:
         return read.values
     if not as_codes:

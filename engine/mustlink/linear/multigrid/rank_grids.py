@@ -270,17 +270,16 @@ class RankCoarser(Coarser):
         return super().up(self.found.space.ranks.broadcast(X) if self.halo is None else X)
 
 
-def divided_hierarchy(laplacian: RankLaplacian, least: int | None = None) -> Hierarchy | None:
+def divided_hierarchy(laplacian: RankLaplacian) -> Hierarchy | None:
     """Aggregates of the nodes over all ranks, grid by grid; None where none are coarser.
 
-    Grids of fewer than `least` nodes, DIVIDED by default, are made and held by every rank. Cost:
-    some twenty passes over a rank's own rows.
+    Grids of fewer than DIVIDED nodes are made and held by every rank. Cost: some twenty passes
+    over a rank's own rows.
     """
-    most = DIVIDED if least is None else least
 
     def coarser(A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any) -> Any:
         if isinstance(A, RankMatrix):
-            return _divided(A, vector, ground, finest, dtype, most)
+            return _divided(A, vector, ground, finest, dtype)
         return coarsened(A, vector, ground, finest, dtype)
 
     levels = grids_below(laplacian, coarser)
@@ -288,7 +287,7 @@ def divided_hierarchy(laplacian: RankLaplacian, least: int | None = None) -> Hie
 
 
 def _divided(
-    A: RankMatrix, vector: Array, ground: Any, finest: bool, dtype: Any, least: int
+    A: RankMatrix, vector: Array, ground: Any, finest: bool, dtype: Any
 ) -> Coarsening | None:
     """The step from a divided grid; the finest has no other use than to find together."""
     kept = vector > 0 if finest and ground is not None else None
@@ -302,7 +301,7 @@ def _divided(
     matrix: SparseOperator = between(
         A, found, weight, coarse, ground, factor=-1.0 if finest else 1.0
     )
-    divided = found.count >= least
+    divided = found.count >= DIVIDED
     way = RankCoarser.along(found, weight, dtype, divided=divided)
     if not divided:
         coarse, matrix = A.space.ranks.joined(coarse), SparseOperator(matrix.whole())
