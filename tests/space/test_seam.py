@@ -22,7 +22,7 @@ SEE = {
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimators/graph_estimator.py": "checks the graph as given, before there are operators",
     "estimators/graph_choice.py": "none: an estimator's parameter, by name",
-    "estimators/fit_input.py": "joins graphs of several kinds of columns, before there are operators",
+    "estimators/fit_input.py": "joins graphs of several kinds of columns",
     "linear/laplacian_solve.py": "factors rows, of few nodes or constrained ones; graph of links",
     "linear/multigrid/rank_grids.py": "makes coarse grids of rows on ranks",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
