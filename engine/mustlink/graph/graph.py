@@ -261,7 +261,7 @@ class Graph:
 
     @cached_property
     def derived(self) -> Derived:
-        """What was computed from this graph, by typed keys; see `workspace`."""
+        """What was computed from this graph, by typed keys; see `context.stage_cache`."""
         return Derived()
 
 

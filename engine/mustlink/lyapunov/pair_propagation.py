@@ -1,7 +1,7 @@
 """F on pairs that are needed: one program for memory, disk and ranks, one rule for the solver.
 
 By diffusion F is found part by part of the constraints, in the regions that their sources reach:
-what is outside of a region does not matter to its sources, by the bounds of `diffusion`. In memory
+what is outside of a region does not matter to its sources, by the bounds of `filters`. In memory
 there is one region, of all nodes, and one part where that fits.
 """
 
