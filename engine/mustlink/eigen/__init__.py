@@ -1,1 +1,1 @@
-"""Eigenvalue problems: one problem and result convention, a file per solver."""
+"""Eigenvalue problems: one convention of problems and results, solvers of L̄ and of pencils."""
