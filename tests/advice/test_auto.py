@@ -359,7 +359,8 @@ def test_scores_are_weighed_by_how_much_was_held_out():
 
     def trial(one, fold):
         failed = one.name == "c"
-        return Trial(np.full(1, np.nan) if failed else right[one.name], 0.0, "no" * failed)
+        found = np.full(1, np.nan) if failed else right[one.name]
+        return Trial(found, np.ones(found.size), 0.0, "no" * failed)
 
     assert compare(found, [0], trial, 10.0, Recorder(Unheard()), NEVER) == 10
     mean = (0.8 + 0.5) / 2
@@ -370,12 +371,12 @@ def test_scores_are_weighed_by_how_much_was_held_out():
 
 
 def test_of_those_that_predict_all_of_enough_the_one_with_the_fewest_parts_is_taken():
-    names = ["GFHF with columns, CSP and FastGE", "GFHF with columns", "GFHF", "LLGC"]
+    names = ["GFHF with columns, FastGE and NCut", "GFHF with columns", "GFHF", "LLGC"]
     found = [Candidate(name, 0.5, held_out=1.0) for name in names]
     found[3].held_out, found[3].score = 0.99, 0.9
     assert ranked(found)[0] is found[3]
     order = [one.name for one in ranked(found, enough=True)]
-    assert order == ["GFHF", "GFHF with columns", "GFHF with columns, CSP and FastGE", "LLGC"]
+    assert order == ["GFHF", "GFHF with columns", "GFHF with columns, FastGE and NCut", "LLGC"]
     found[2].held_out = None
     assert ranked(found, enough=True)[0] is found[1]
 

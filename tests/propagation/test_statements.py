@@ -77,6 +77,16 @@ def test_labels_here_and_there_stay():
     assert (statements(graph, group) >= 0).sum() == 4
 
 
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_a_large_share_of_a_class_is_no_group(share):
+    """Drawn at random; nearly all have a neighbour among the others, and small classes have few."""
+    rng = np.random.default_rng(0)
+    known = labelled(Y, 3)
+    own = np.flatnonzero(Y == 0)
+    known[rng.choice(own, round(share * own.size), replace=False)] = 0
+    assert statements(GRAPH, known) is known
+
+
 def test_drawing_round_a_class_leaves_the_others():
     few, many = labelled(Y, 3), drawn_round(80)
     est = ml.Auto(random_state=0).fit(X, few)

@@ -37,7 +37,7 @@ from mustlink.advice.candidates import (
 )
 from mustlink.advice.trials import Trials
 from mustlink.clusterers.clusterer import AUTO, USUAL_CLUSTERS
-from mustlink.clusterers.label_clusters import COLUMNS, LabelClusters, Priors, made_like
+from mustlink.clusterers.label_clusters import ALONE, COLUMNS, LabelClusters, Priors, made_like
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import (
     MOST_COUNTED,
@@ -80,9 +80,9 @@ class Auto(ClusterMixin, GraphEstimator):
     """The method that predicts best what was held out, chosen among a few and fitted.
 
     * Nothing known: `NCut`.
-    * Labels of all classes: `GFHF`, alone and with a prior: the mean of what clusters of `NCut`,
-      `FastGE` or `CSP` say, on points a classifier on columns and smooth vectors, on networks
-      `LLGC`, which is a candidate there itself.
+    * Labels of all classes: `GFHF`, alone and with a prior. On points a classifier on columns, with
+      smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` say; on
+      networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
 
@@ -101,9 +101,10 @@ class Auto(ClusterMixin, GraphEstimator):
 
     After `fit`: `labels_` (n,), `method_`, the name of the chosen candidate, `estimator_`, fitted;
     `candidates_`, a dict each: `name`, `usual` (adjusted Rand index on other data), `held_out`
-    (what it predicted; None: not tried), `score` (both weighed; the largest is taken, but the one
-    with the fewest parts of those that predict all of 60 labels or more), `seconds` of trying it,
-    `chosen`, `note`; `report_.choices["auto"]` has the method and why.
+    (what it predicted, of labels each class by its size; None: not tried), `score` (both weighed;
+    the largest is taken, but the one with the fewest parts of those that predict all of 60 labels
+    or more), `seconds` of trying it, `chosen`, `note`; `report_.choices["auto"]` has the method and
+    why.
 
     Cost: on a sample some twenty to fifty fits to at most some thousand points, then one to all.
     """
@@ -115,7 +116,6 @@ class Auto(ClusterMixin, GraphEstimator):
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK})
     _informed: ClassVar[bool] = True  # whether it takes constraints
     _known = NOTHING  # what kind of side information the last fit had
-    _tried_parts = None  # type: dict[str, Any] | None  # of priors, fitted in trials
     _amount = 0  # labels and pairs that the method was chosen by
 
     def __getattr__(self, name: str) -> Any:
@@ -321,7 +321,7 @@ class Auto(ClusterMixin, GraphEstimator):
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
         """Whether a way can be fitted to the data where they are."""
         no_columns = data.points is None or is_rows(data.points) or sp.issparse(data.points)
-        if COLUMNS in way.parts and no_columns:
+        if no_columns and {COLUMNS, ALONE} & set(way.parts):
             return False
         if way.parts and (data.prior is not None or not in_memory):
             return False
@@ -377,14 +377,14 @@ class Auto(ClusterMixin, GraphEstimator):
         def tried_on(one: Candidate, fold: Any) -> Trial:
             began = time.perf_counter()
             try:
-                right, failure = trials.right(WAYS[one.name], fold), ""
+                right, weight = trials.right(WAYS[one.name], fold)
+                failure = ""
             except MustlinkError as error:
-                right, failure = np.full(1, np.nan), str(error)
-            return Trial(right, time.perf_counter() - began, failure)
+                right, weight, failure = np.full(1, np.nan), np.ones(1), str(error)
+            return Trial(right, weight, time.perf_counter() - began, failure)
 
         folds = data.folds()
         amount = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
-        self._tried_parts = trials.parts
         if data.kind != LABELS or not amount:
             return Held(amount)
         rows = np.concatenate(folds[: len(tried[0].right)])
@@ -405,7 +405,7 @@ class Auto(ClusterMixin, GraphEstimator):
             for other in tried:
                 if other.score == -np.inf and other.note:
                     recorder.note(f"{other.name}: could not be fitted: {other.note}")
-            one.chosen, self._tried_parts = True, None
+            one.chosen = True
             rows, why = [other.row() for other in tried], reason(one, tried, data.kind, held.n)
             known = data.labels if held.classes is not None else None
             self._conclude(fitted, rows, why, data.y, held.of(one, fitted.labels_, known))
@@ -422,7 +422,6 @@ class Auto(ClusterMixin, GraphEstimator):
             made = made_like(self, LabelClusters, self._used_seed)
             made.set_params(method=way.method, parts=way.parts, belief=way.belief)
             made.set_params(representatives=None if graph is not None else self.representatives)
-            made._fitted_parts = self._tried_parts
         else:
             made = self._made(way.method, data)
         made.keep_in(self._keeper).allow(self._allowed)

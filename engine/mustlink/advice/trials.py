@@ -31,18 +31,18 @@ class Trials:
         self._fold: Any = None
         self._made: dict[str, Any] = {}
 
-    @property
-    def parts(self) -> dict[str, Any]:
-        """Clusterers that priors were made of, as they were fitted last."""
-        return self._priors.fitted
+    def right(self, way: Way, fold: Any) -> tuple[Floats, Floats]:
+        """Whether every label held out is predicted, and how it counts; of pairs how far all are.
 
-    def right(self, way: Way, fold: Any) -> Floats:
-        """Whether every label held out is predicted; of pairs how far they all are."""
+        Labels may be as many of every class where rows are not: one of class c counts n_c/l_c, n_c
+        of all answers and l_c of the labels are c.
+        """
         if self._data.kind == PAIRS:
             found = self._fitted(way.method, fold.kept)
             agreement = pairs_right(found.labels_[fold.nodes], fold.both, fold.given)
             held = fold.both.n_constraints - fold.given.n_constraints
-            return np.full(max(min(held, MOST_PAIRS), 1), agreement)
+            found_right = np.full(max(min(held, MOST_PAIRS), 1), agreement)
+            return found_right, np.ones_like(found_right)
         labels = self._data.labels
         if self._fold is None or self._fold[0] is not fold:
             known = labels.copy()
@@ -54,7 +54,10 @@ class Trials:
             prior, belief = self._priors.of(way.parts, way.belief, known)
         made = hastened(self._auto._made(way.method, self._data))
         made.fit_on(self._work, known, self._auto._used_seed, prior, belief)
-        return np.asarray(made.labels_[fold] == labels[fold], dtype=np.float64)
+        own, answers = labels[fold], made.labels_
+        k = labels.max() + 1
+        sizes, counts = (np.bincount(x[x >= 0], minlength=k) for x in (answers, labels))
+        return np.asarray(answers[fold] == own, dtype=np.float64), sizes[own] / counts[own]
 
     def _fitted(self, method: str, known: Constraints) -> Any:
         """A clusterer fitted to some of the constraints, the first time in a usual subspace.

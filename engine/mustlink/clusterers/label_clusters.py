@@ -2,8 +2,8 @@
 
     F = argmin Σ_ij w_ij ‖f_i − f_j‖²/2 + Σ_i u_i ‖f_i − p_i‖²,  f_i = e_{y_i} where y_i is known
 
-p_i is the mean of what the parts of the prior say of row i: the chances of a classifier on columns
-and smooth vectors (`propagation.columns`), the shares of the labels in the cluster that it is in,
+p_i is the mean of what the parts of the prior say of row i: the chances of a classifier on columns,
+with smooth vectors or alone (`propagation.columns`), the shares of labels in the cluster it is in,
 or another propagator's distributions; u_i is the belief times the degree of the row.
 """
 
@@ -21,7 +21,7 @@ from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.clusterers.result_warnings import note_alone, warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import Cost, clamped_propagation
+from mustlink.context.method_cost import MOST_TRIED, Cost, clamped_propagation
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points, check_choice
 from mustlink.core.names import estimator_of
@@ -38,7 +38,7 @@ from mustlink.selection.constrained_fit import USUAL
 
 Ints = NDArray[np.int64]
 
-COLUMNS = "columns"
+COLUMNS, ALONE = "columns", "columns alone"
 BLIND = "NCut"  # a part that does not see the labels
 _TRIAL_TREES = 25
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
@@ -55,8 +55,8 @@ class LabelClusters(InformedClusterer):
     """Clusters from labels of all classes: cluster c is class `classes_[c]`. What `Auto` fits.
 
     `method` is the propagator, "GFHF" or "LLGC", `parts` are what its prior is the mean of:
-    "columns" (points alone), names of clusterers and of propagators; `belief` in it is in units of
-    a row's degree.
+    "columns" and "columns alone", without smooth vectors (both of points), names of clusterers and
+    of propagators; `belief` in it is in units of a row's degree.
 
     Takes labels, of as many classes as there are clusters; pairs only where they follow from these.
     After `fit`: as every clusterer; `embedding_` (n, K) are the shares of the classes in every row,
@@ -219,15 +219,15 @@ class Priors:
 
     def _part(self, part: str, labels: Ints) -> Any:
         """What one part says of every row, (n, K); rows are 0 where it says nothing."""
-        if part == COLUMNS:
-            return self._chances(labels)
+        if part in (COLUMNS, ALONE):
+            return self._chances(labels, alone=part == ALONE)
         if hasattr(estimator_of(part), "_minimises"):  # it spreads labels
             made = made_like(self._estimator, estimator_of(part), self._seed)
             made = hastened(made) if self._trial else made
             return made.fit_on(self.work, labels, self._seed).label_distributions_
         return self._clusters(part, labels)
 
-    def _chances(self, labels: Ints) -> Any:
+    def _chances(self, labels: Ints, *, alone: bool) -> Any:
         classes = np.unique(labels[labels >= 0])
         if self._columns is None:
             if self._points is None:
@@ -236,7 +236,8 @@ class Priors:
             p = _VECTORS * k + 2
             self._columns = Columns.of(points, self.work, p, USUAL * k, self._seed)
         n_trees = _TRIAL_TREES if self._trial else TREES
-        return self._columns.chances(labels, classes, self._seed, n_trees)
+        made_of = replace(self._columns, vectors=self._columns.vectors[:, : 0 if alone else None])
+        return made_of.chances(labels, classes, self._seed, n_trees)
 
     def _clusters(self, part: str, labels: Ints) -> Any:
         """Shares of the classes among the labels of a node's cluster, 0 where it has none."""
@@ -249,7 +250,8 @@ class Priors:
             made = made_like(self._estimator, estimator_of(part), self._seed).set_params(
                 n_clusters=k
             )
-            hastened(made, self.work.graph)  # its clusters are one opinion among others
+            if self._trial or self.work.graph.n_nodes > MOST_TRIED:
+                hastened(made, self.work.graph)
             told = None if blind else labels
             self.fitted[part] = made.fit(self.work.graph, told, observer=self.work.recorder)
         elif not blind:  # what it has chosen stays, which is most of its time

@@ -207,16 +207,17 @@ class LabelSet:
 # 200. Where other classes have three labels each, 200 sources of one class take their nodes.
 
 _FAR_MORE = 2.0  # times the labels of the other classes, by their median
-_REPEATED = 0.5  # share of a class's labels that have a neighbour among its others
+_REPEATED = 0.5  # share of the neighbours of a class's labels that have its label, too
 
 
 def statements(graph: Graph, labels: Ints) -> Ints:
     """Labels (n,) of rows, -1 unknown, without repeated ones of classes that have far more.
 
-    Of a class with more than twice the median number of labels of the others, at least half of
-    which are neighbours of each other, a set without neighbours is left, at most the median number:
+    Of a class with more than twice the median number of labels of the others, of whose neighbours
+    at least half have its label, too, a set without neighbours is left, at most the median number:
     those with the fewest neighbours among the class's labels, which were not drawn round, of equals
-    the first of a random order. Cost: the edges of such labels.
+    the first of a random order. Labels here and there stay, also where they are a third of all rows
+    and most have neighbours among each other. Cost: the edges of such labels.
     """
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     found, rng = labels, np.random.default_rng(0)
@@ -225,20 +226,21 @@ def statements(graph: Graph, labels: Ints) -> Ints:
         if counts[at] <= _FAR_MORE * usual:
             continue
         rows = rng.permutation(np.flatnonzero(labels == classes[at]))
-        rows = rows[np.argsort(_company(graph, rows), kind="stable")]
-        alone = _apart(graph, rows)
-        if alone.size <= (1 - _REPEATED) * rows.size:
+        company = _company(graph, rows)
+        if company.mean() >= _REPEATED:
+            alone = _apart(graph, rows[np.argsort(company, kind="stable")])
             found = found.copy() if found is labels else found
             found[np.setdiff1d(rows, alone[:usual])] = -1
     return found
 
 
-def _company(graph: Graph, rows: Ints) -> Ints:
-    """How many of the nodes of rows (m,) are neighbours of each one's, (m,)."""
+def _company(graph: Graph, rows: Ints) -> NDArray[np.float64]:
+    """Share of the neighbours of each one's node that are nodes of rows (m,), (m,)."""
     nodes: Any = rows if graph.rows is None else graph.rows[rows]
     there = np.zeros(graph.n_nodes)
     there[nodes] = 1.0
-    found: Ints = np.rint((graph.affinity[nodes] > 0) @ there).astype(np.int64)
+    edges = graph.affinity[nodes] > 0
+    found: NDArray[np.float64] = np.rint(edges @ there) / np.maximum(np.diff(edges.indptr), 1)
     return found
 
 
