@@ -197,7 +197,8 @@ class Auto(ClusterMixin, GraphEstimator):
             if isinstance(fitted.graph_, Graph):
                 data = replace(data, graph=fitted.graph_)
             similar = 0.5 <= (data.amount + 1) / (self._amount + 1) <= 2
-            if data.kind == self._known and (similar or data.graph is None):
+            known = was.method_ in WAYS  # a model of another version may have one that is not
+            if known and data.kind == self._known and (similar or data.graph is None):
                 self._again(was, data, recorder)
             elif data.graph is None:
                 raise InputError("refit: the graph is on disk; give what is known to fit")
