@@ -119,7 +119,12 @@ other = copy(made)
 found = other.get_params()
 assert "sklearn" not in sys.modules
 assert type(other) is ml.CSP and other is not made
-made.set_params(n_clusters=4)
+assert made.set_params(n_clusters=4) is made
+assert "sklearn" not in sys.modules
+try:
+    made.set_params(n_cluster=5)
+except ValueError as error:
+    assert "Invalid parameter 'n_cluster'" in str(error)
 assert "sklearn" in sys.modules
 assert (made.n_clusters, other.n_clusters) == (4, 3)
 assert found == ml.CSP(n_clusters=3, beta=0.1).get_params() == other.get_params()
@@ -127,5 +132,5 @@ assert copy(other).get_params() == found
 """
 
 
-def test_what_is_read_from_a_file_needs_no_scikit_learn_before_it_is_set():
+def test_what_is_read_from_a_file_needs_no_scikit_learn_also_when_it_is_set():
     python(_WITHOUT)

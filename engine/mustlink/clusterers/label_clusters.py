@@ -26,6 +26,7 @@ from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points, check_choice
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard
+from mustlink.core.state import unbound
 from mustlink.discretize.merge_tree import renumbered
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import MEMORY
@@ -181,7 +182,7 @@ def made_like(estimator: Any, kind: Any, seed: int) -> Any:
     how = {one: value for one, value in theirs.items() if one in own}
     if not isinstance(estimator.random_state, int):
         how["random_state"] = seed
-    return kind(**how)
+    return unbound(kind, **how)  # nobody else sees it
 
 
 class Priors:

@@ -48,6 +48,9 @@ else:
             return made
 
         def set_params(self, **params: Any) -> Any:
+            if params.keys() <= set(self._get_param_names()):  # none of a part of another
+                vars(self).update(params)
+                return self
             import_bases()
             return self.set_params(**params)
 
