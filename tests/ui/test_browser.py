@@ -453,6 +453,40 @@ def test_the_legend_is_changed_in_all_tabs_and_marked_rows_are_left_out(browser,
         says(tab, "[0-9]+ left out")
 
 
+def test_names_colours_flags_and_guesses_are_there_after_a_kill(browser, tmp_path):
+    seen = "b[style*='rgb(18, 52, 86)'], b[style*='#123456']"
+    with process(HERE / "served.py", 400, tmp_path, 0) as (server, address):
+        tab = opened(browser, address)
+        tab.get_by_role("button", name="legend").click()
+        tab.get_by_label("class").first.select_option("2")
+        tab.get_by_label("is called").fill("ash")
+        tab.get_by_role("button", name="rename").click()
+        says(tab, "^■ ash [0-9]")
+        tab.get_by_label("colour").fill("#123456")
+        tab.locator(seen).wait_for(timeout=WAIT)
+        tab.get_by_role("button", name="ask me").click()
+        node = asked_node(tab, 10)
+        keys(tab, str((node + 1) % 4))  # the truth is node % 4
+        says(tab, "0 of the last 1")
+        keys(tab, str(asked_node(tab, 9) % 4))
+        says(tab, "1 of the last 2")
+        line(tab, "map", [(-4, 4)])
+        says(tab, r"node [0-9,]+ \(")
+        line(tab, "map", [(4, -4)])
+        says(tab, r"node [0-9,]+ \(.* and node")
+        tab.get_by_role("button", name="together").click()
+        tab.locator(".flags summary").click()  # the others are folded below the first
+        says(tab, "of 1 pairs is not kept")
+        server.send_signal(signal.SIGKILL)
+    with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
+        tab = opened(browser, address)
+        for words in ("^■ ash [0-9]", "1 of the last 2"):
+            says(tab, words)
+        tab.locator(".flags summary").click()
+        says(tab, "of 1 pairs is not kept")
+        tab.locator(seen).wait_for(timeout=WAIT)
+
+
 def test_one_answer_is_taken_back_and_asked_again(browser, tmp_path):
     with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
         tab = opened(browser, address)

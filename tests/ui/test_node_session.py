@@ -1,5 +1,6 @@
 """Answers of a person on a fitted estimator: refits, undo, history, and what a kill leaves."""
 
+import warnings
 import zlib
 
 import h5py
@@ -9,8 +10,9 @@ import pytest
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats.shown import shown
+from mustlink_io.ui.classes import classes_of
 from mustlink_io.ui.journal import Answer, Journal
-from mustlink_io.ui.node_session import NodeSession, classes_of
+from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.opening import check_same
 
 
@@ -256,6 +258,83 @@ def test_clusters_have_names_that_stay_and_are_taken_back(csp, tmp_path):
     assert ml.load(tmp_path / "out.h5").cluster_names_ == {2: "oak"}
 
 
+@pytest.mark.parametrize("kind", ["csp", "poisson"])
+def test_colours_are_in_the_journal_are_undone_and_stay_when_the_rest_is_saved(
+    kind, request, tmp_path
+):
+    est = request.getfixturevalue(kind)
+    session = NodeSession(est, journal(tmp_path))
+    for colour in ("#111111", "#123456"):
+        session.recolour(2, colour)
+    session.recolour(0, "#abcdef")
+    wanted = {2: "#123456", 0: "#abcdef"}
+    assert session.colours == wanted
+    assert len(session.answers) == 2  # the last of a class counts
+    fresh = type(est)(**est.get_params()).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+    again = NodeSession(fresh, journal(tmp_path))  # after a kill
+    assert again.colours == wanted
+    again.label([20], int(TRUTH[20]))
+    again.save(tmp_path / "out.h5")
+    assert NodeSession(ml.load(tmp_path / "out.h5"), journal(tmp_path)).colours == wanted
+    session.undo()
+    assert session.colours == {2: "#123456"}
+
+
+def test_guesses_of_questions_are_counted_before_they_are_answered(csp, tmp_path):
+    session = NodeSession(csp, journal(tmp_path))
+    right = int(np.flatnonzero((csp.labels_ == TRUTH) & (np.arange(240) >= 12))[0])
+    session.label([right], int(TRUTH[right]))
+    other = right + 4
+    session.choose([other], (session.classes_now(np.array([other]))[0] + 1) % 4)
+    session.label([other], int(TRUTH[other]))  # corrected, and no guess
+    session.label([60, 61], 0)  # many at once are chosen by hand
+    session.pair(70, 71, True)
+    assert session.guesses == [True, False]
+    again = ml.CSP(n_clusters=4, random_state=0).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+    assert NodeSession(again, journal(tmp_path)).guesses == [True, False]
+    session.take_back(1)
+    assert session.guesses == [True]
+
+
+def test_the_share_of_right_guesses_is_of_the_last_twenty():
+    from mustlink_io.ui.standing import guessed_html, running
+
+    told = [False] * 10 + [True] * 30
+    twin = [np.mean(told[max(0, at - 20) : at]) for at in range(1, 41)]
+    np.testing.assert_allclose(running(told), twin)
+    assert "20 of the last 20" in guessed_html(told)
+    assert "1 of the last 1<" in guessed_html([True])
+    assert guessed_html([]) == ""
+
+
+def test_red_flags_name_labels_pairs_and_classes_that_are_not_kept():
+    from mustlink_io.ui.standing import flags, flags_html
+
+    Z = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0)
+    Z += np.random.default_rng(0).normal(size=Z.shape, scale=0.3)
+    y = np.full(60, -1)
+    y[[0, 1, 2, 30, 31, 32]] = [0, 0, 0, 1, 1, 1]
+    session = NodeSession(ml.CSP(2, random_state=0).fit(Z, y))
+    assert flags(session) == list(session.estimator.report_.warnings) == []
+    assert flags_html([]) == ""
+    session.label([40], 0)
+    session.pair(10, 50, True)
+    labels = session.labels.copy()
+    labels[40] = labels[30]  # as methods do that may overrule a label
+    session.estimator.labels_ = labels
+    found = flags(session)
+    assert "1 of 7 labels is answered otherwise: node 40; look at it" in found[0]
+    assert "1 of 1 pairs is not kept: node 10 and node 50" in found[1]
+    y[[3, 4]] = 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fewer clusters than classes
+        found = flags(NodeSession(ml.CSP(2, random_state=0).fit(Z, y)))
+    assert found[0].startswith("no cluster stands for 2, the label of 2 rows")
+    assert flags_html(["<b>"]) == "<b>⚑</b> &lt;b&gt;"
+    assert "and 1 more" in flags_html(["a", "<i>"])
+    assert "<i>" not in flags_html(["a", "<i>"])
+
+
 def test_classes_of_labels_have_no_other_names(poisson):
     with pytest.raises(InputError, match="label with a name"):
         NodeSession(poisson).name([1], "oak")
@@ -372,6 +451,7 @@ def test_after_a_kill_all_answers_are_there(csp, tmp_path):
      '{"kind": "pair", "nodes": [1, 1], "value": 1}',
      '{"kind": "pair", "nodes": [1, 2], "value": 2}',
      '{"kind": "label", "nodes": [1], "value": -1}', '{"kind": "label", "nodes": [1], "value": []}',
+     '{"kind": "colour", "nodes": [1], "value": "red"}',
      '{"kind": "name", "nodes": [1], "value": 3}', '{"kind": "name", "nodes": [], "value": "a"}',
      "[" * 100_000],
 )  # fmt: skip

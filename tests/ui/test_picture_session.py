@@ -187,6 +187,21 @@ def test_the_labels_are_saved(tmp_path):
     np.testing.assert_array_equal(load_label_picture(tmp_path / "cut.png")[0], session.labels)
 
 
+@pytest.mark.browser
+def test_save_asks_before_it_replaces_a_picture(tmp_path):
+    pytest.importorskip("panel")
+    from mustlink_io.ui.picture_view import PictureView
+
+    session = painted()
+    target = tmp_path / "cut.png"
+    target.write_bytes(b"somebody's")
+    view = PictureView(session, target)
+    assert "cut.png is there already: press save again to replace it" in view._save()
+    assert target.read_bytes() == b"somebody's"
+    assert "written" in view._save()
+    assert "written" in view._save()  # its own file
+
+
 def test_views_differ_and_show_strokes():
     session = painted()
     views = {one: session.shown(one) for one in ("cut", "strokes alone", "parts")}

@@ -28,8 +28,9 @@ from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.jobs.points import RowSource
+from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.journal import Answer, Journal
-from mustlink_io.ui.node_session import NodeSession, is_known
+from mustlink_io.ui.node_session import NodeSession
 
 PICTURE = "picture"
 _SURE = ("sure", "second", "third")
@@ -194,6 +195,7 @@ def answer(
         )
     session.journal = None  # the table holds the answers until the model does
     session.take(known)
+    guesses = session.guesses
     many = int(is_known(session.known_labels).sum()) >= _MANY
     found = ml.settled(session.estimator, draws=1 if many else 3)
     session.answers += unknown
@@ -211,6 +213,7 @@ def answer(
         "method": session.estimator.report_.method,
         "answers": len(known),
         "unknown": len(unknown),
+        "guessed": {"right": sum(guesses), "of": len(guesses)},
         "new_classes": sorted(labelled - called),
         "moved": float(np.mean(np.asarray(session.labels) != before)),
         "sizes": list(session.history[-1].sizes),

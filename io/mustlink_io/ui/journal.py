@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,8 +22,9 @@ from mustlink_io.hdf5 import writing
 
 _FORMAT = "mustlink answers 2"
 _LARGEST = 1 << 30  # bytes of a journal that is read
-_MORE = ("id", "when", "who")
-KINDS = ("label", "pair", "unknown", "name")
+_MORE = ("id", "when", "who", "guess")
+KINDS = ("label", "pair", "unknown", "name", "colour")
+COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def _user() -> str:
@@ -37,8 +39,10 @@ def _user() -> str:
 class Answer:
     """Nodes (m,) are of class `value`; or two are together, `value` 1, or not, -1; or unknown.
 
-    Or the cluster in which most of the nodes are is called `value`, text, "" for no name. `id` is
-    that of a browser, which may send the answer again; `when` the time, in UTC, and `who` the user.
+    Or the cluster in which most of the nodes are is called `value`, text, "" for no name, or shown
+    in the colour `value`, #rrggbb. `id` is that of a browser, which may send the answer again;
+    `when` the time, in UTC, and `who` the user. `guess` of the class of one node: whether the fit
+    before was "right" or "wrong" about it, "" where that is no question.
     """
 
     kind: str
@@ -47,6 +51,7 @@ class Answer:
     id: str = ""
     when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     who: str = field(default_factory=_user)
+    guess: str = ""
 
     @property
     def asks_a_fit(self) -> bool:
@@ -62,6 +67,8 @@ class Answer:
         count, value = self.nodes.size, classes.get(self.value, self.value)
         if self.kind == "name":
             return f"cluster named {self.value}" if self.value else "name taken away"
+        if self.kind == "colour":
+            return f"cluster in the colour {self.value}"
         if self.kind == "pair":
             together = "together" if self.value == 1 else "apart"
             return f"{' and '.join(called(one) for one in self.nodes.tolist())} {together}"
@@ -169,6 +176,8 @@ class Journal:
             sound = inside and len(set(nodes)) == len(nodes) == 2 and value in (1, -1)
         elif kind == "name":
             sound = inside and isinstance(value, str)
+        elif kind == "colour":
+            sound = inside and isinstance(value, str) and COLOUR.fullmatch(value) is not None
         else:
             sound = inside and value != "" and isinstance(value, int | str)
             sound = sound and (isinstance(value, str) or (type(value) is int and value >= 0))

@@ -6,14 +6,11 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-import numpy as np
-
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import Status, of_groups, panel
 
 SCALE = ("#f4d03f", "#21918c", "#2b1055")  # of confidence from 0 to 1, by lightness too
 _LISTED = 60  # clusters in the key
-_NAMED_BY = 100  # rows by which a cluster is found again when its name is kept
 _ORDERS = ("number", "size", "name")
 _KEY = """
 span { display: inline-block; margin-right: 14px; font-variant-numeric: tabular-nums; }
@@ -117,8 +114,7 @@ class Legend:
         self._changed()
 
     def _rename(self) -> str:
-        rows = np.flatnonzero(self.session.labels == self.group.value)
-        some = rows[np.unique(np.linspace(0, rows.size - 1, _NAMED_BY).astype(np.int64))]
+        some = self.session.some_of(self.group.value)
         self.session.name(some, (self.called.value_input or "").strip())
         self.called.value = self.called.value_input = ""
         return str(self._changed())

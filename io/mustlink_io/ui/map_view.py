@@ -14,8 +14,9 @@ from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink_io.pictures.plane import plane, spread_in_plane
+from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.legend import SCALE, Legend, colours_of
-from mustlink_io.ui.node_session import NodeSession, is_known
+from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, packed, panel
 
 Floats = NDArray[np.float64]

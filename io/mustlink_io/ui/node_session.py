@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,103 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
-from mustlink.constraints import Constraints
-from mustlink.core.labels import best_matches
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui.journal import Answer, HistoryRow, Journal
+from mustlink_io.ui.classes import (
+    class_number,
+    classes_of,
+    constraints_of,
+    is_known,
+    is_stated,
+    name_clusters,
+)
+from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
-
-def constraints_of(
-    base: Constraints, y: NDArray[np.int64], answers: Sequence[Answer]
-) -> Constraints:
-    """All that is known and follows; of a node labelled before the last answer counts.
-
-    Labels (n,), -1 for unknown, are those of `base` and of answers. Raises InputError.
-    """
-    if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
-        if base.soft_labels is not None:
-            raise InputError("labels: some are of a prior, which cannot be changed")
-        base = base.having(labels=None)
-    new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
-    found = base + Constraints.from_labels(new)
-    pairs = [one for one in answers if one.kind == "pair"]
-    if pairs:
-        ends = np.array([one.nodes for one in pairs])
-        belief = [float(one.value) for one in pairs]
-        found = found + Constraints.from_pairs(ends, belief, n_nodes=y.size)
-        with suppress(InputError):  # what is believed in part has no closure
-            found = found.closure()
-    return found
-
-
-def is_stated(base: Constraints, answer: Answer) -> bool:
-    """Whether constraints say as surely what an answer on a pair says."""
-    if answer.kind != "pair":
-        return False
-    pairs, belief = base.merged
-    own = (np.sort(pairs, axis=1) == np.sort(answer.nodes)).all(axis=1)
-    return bool((belief[own] * float(answer.value) >= 1).any())
-
-
-def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which labels (n,) are known: not -1, or not ""."""
-    return np.asarray(labels != "" if labels.dtype.kind in "OU" else labels >= 0)
-
-
-def class_number(value: int | str, named: Mapping[int, str]) -> int:
-    """The class of a number, or of the name of a cluster; raises InputError."""
-    numbers: dict[int | str, int | str] = {name: one for one, name in named.items()}
-    try:
-        found = int(numbers.get(value, value))
-    except ValueError:
-        raise InputError(
-            f"class {value!r}: classes have whole numbers here, and no cluster is called so; "
-            "give a number"
-        ) from None
-    if found < 0:
-        raise InputError(f"class {found}: numbers of classes are 0 or more; give one")
-    return found
-
-
-def classes_of(
-    groups: Sequence[int], labels: NDArray[np.int64], known_labels: NDArray[np.int64]
-) -> dict[int, int]:
-    """The class that says of a node that it is in a cluster, another one for every cluster.
-
-    Clusters and classes of known labels are paired so that most known nodes agree, numbers where
-    they do not say. Clusters that are left have classes of their own, of their number where it is
-    free. Empty without known labels.
-    """
-    known = np.flatnonzero((known_labels >= 0) & (labels >= 0))
-    if not known.size:
-        return {}
-    numbers, (classes, code) = np.array(groups), np.unique(known_labels[known], return_inverse=True)
-    agree = 0.5 * np.equal.outer(numbers, classes)
-    np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
-    pairs = zip(*best_matches(agree), strict=True)
-    found = {int(numbers[i]): int(classes[j]) for i, j in pairs if agree[i, j] > 0}
-    free = count(int(max(numbers.max(), classes.max())) + 1)
-    taken = set(classes.tolist())
-    return {one: found[one] if one in found else next(free) if one in taken else one
-            for one in numbers.tolist()}  # fmt: skip
-
-
-def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
-    """Give clusters the names in the answers, in turn: each to that of most of its nodes."""
-    for one in answers:
-        if one.kind != "name":
-            continue
-        inside = estimator.labels_[one.nodes]
-        inside = inside[inside >= 0]
-        if inside.size:
-            estimator.name_clusters({int(np.bincount(inside).argmax()): str(one.value)})
-
-
+_FOUND_BY = 100  # rows by which a cluster is found again when its name or colour is kept
 _MORE = 1.1  # times the known labels and pairs from which confidence is calibrated anew
 _STATES = 1 << 28  # bytes of states of the estimator, about, so that undo and redo take no refit
 Ints = NDArray[np.int64]
@@ -175,8 +92,7 @@ class NodeSession:
         self.history: list[HistoryRow] = []
         self.waiting: list[int] = []
         self.listeners: list[Callable[[], None]] = []
-        self.may_replace: set[Any] = set()  # files that may be written anew
-        self.colours: dict[Any, str] = {}  # of groups that a person coloured
+        self.may_replace: set[Path] = set()  # files that may be written anew
         self._past: list[Version] = []
         self._future: list[Version] = []
         self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
@@ -390,20 +306,62 @@ class NodeSession:
         answer = Answer("name", self._checked(nodes), name)
         self._change([*self.answers, answer], self.words(answer))
 
+    def some_of(self, group: Any) -> Ints:
+        """Rows (m,) by which a cluster or class is found again: spread over all of its rows."""
+        rows = np.flatnonzero(self.labels == group)
+        return rows[np.unique(np.linspace(0, rows.size - 1, _FOUND_BY).astype(np.int64))]
+
     def recolour(self, group: Any, colour: str) -> None:
-        """Show a cluster or class in a colour, #rrggbb, in every tab; raises InputError."""
-        if group not in self.groups or re.fullmatch(r"#[0-9a-fA-F]{6}", colour) is None:
+        """Show a cluster or class in a colour, #rrggbb, in every tab; raises InputError.
+
+        It is an answer, which is undone, is in the journal, and stays there when the rest is saved.
+        """
+        if group not in self.groups or COLOUR.fullmatch(colour) is None:
             raise InputError(
                 f"colour: {group}, {colour}; give a cluster that there is, and #rrggbb"
             )
-        self.colours[group] = colour
-        for tell in list(self.listeners):
-            tell()
+        others = [one for one in self.answers
+                  if one.kind != "colour" or self._group_of(one) != group]  # fmt: skip
+        self._change([*others, Answer("colour", self.some_of(group), colour)])
+
+    @property
+    def colours(self) -> dict[Any, str]:
+        """Colours of the clusters or classes that a person coloured."""
+        found = {self._group_of(one): str(one.value) for one in self.answers
+                 if one.kind == "colour"}  # fmt: skip
+        return {group: colour for group, colour in found.items() if group in self.groups}
+
+    def _group_of(self, answer: Answer) -> Any:
+        """The cluster or class that most nodes of an answer are in."""
+        found, count = np.unique(self.labels[answer.nodes], return_counts=True)
+        return found[count.argmax()].item() if found.dtype.kind != "O" else found[count.argmax()]
+
+    def class_of(self, group: Any) -> Any:
+        """The class that a cluster stands for, as an answer records it; see `choices`."""
+        return self._class_of.get(group, group)
+
+    def classes_now(self, nodes: Ints) -> list[Any]:
+        """Classes that nodes (m,) have by their clusters."""
+        return [self.class_of(one) for one in self.labels[nodes].tolist()]
+
+    @property
+    def guesses(self) -> list[bool]:
+        """Of the nodes that one answer labelled, in turn: whether the fit before was right."""
+        return [one.guess == "right" for one in self.answers if one.guess]
+
+    def _with_guess(self, answer: Answer) -> Answer:
+        """The answer, and whether the labels so far say the same of its node."""
+        if answer.kind != "label" or answer.nodes.size != 1:
+            return answer
+        if is_known(self.known_labels[answer.nodes]).any():
+            return answer
+        right = self.classes_now(answer.nodes) == [answer.value]
+        return replace(answer, guess="right" if right else "wrong")
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; where that fails, none counts."""
         words = self.words(answers[0]) if len(answers) == 1 else f"{len(answers)} answers"
-        self._change([*self.answers, *answers], words)
+        self._change([*self.answers, *map(self._with_guess, answers)], words)
 
     def take_back(self, at: int) -> None:
         """Let answer number `at` not count, all others as before; raises InputError."""
@@ -516,7 +474,7 @@ class NodeSession:
         self._first_names = dict(getattr(self.estimator, "cluster_names_", {}))
         self._states = {(): dict(vars(self.estimator))}
         self._past, self._future = [], []
-        self.answers = [one for one in self.answers if one.kind == "unknown"]
+        self.answers = [one for one in self.answers if one.kind in ("unknown", "colour")]
         self._write(self.answers)
 
     def _checked(self, nodes: Any) -> Ints:

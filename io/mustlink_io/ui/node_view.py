@@ -18,7 +18,8 @@ from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.browser import Channel, keys_of
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import TABLES, Status, panel
+from mustlink_io.ui.parts import TABLES, Status, asked_first, panel
+from mustlink_io.ui.standing import flags, flags_html, guessed_html
 
 _IN_LINE = 8  # columns of a table's row in a line
 
@@ -210,6 +211,13 @@ img { width: 155px; height: auto; margin-right: 6px; }
 .rows img { width: 70px; margin: 0; display: block; }
 """  # two of them beside each other, or many small ones
 _IN_GRID = 24
+_FLAGS = """
+:host { background: #fdf1ea; border-left: 4px solid #d55e00; color: #1f2933; }
+b { color: #d55e00; }
+summary { cursor: pointer; }
+details:not([open]) summary { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+ul { margin: 2px 0; max-height: 30vh; overflow: auto; }
+"""
 
 
 class NodeView:
@@ -251,6 +259,11 @@ class NodeView:
         self.picked = pn.pane.HTML(
             "", width=330, stylesheets=[TABLES, _SMALL], css_classes=["picked"]
         )
+        self.flags = pn.pane.HTML(
+            "", stylesheets=[_FLAGS], css_classes=["flags"], sizing_mode="stretch_width",
+            margin=(0, 10),
+        )  # fmt: skip
+        self.guessed = pn.pane.HTML("", width=330, css_classes=["guessed"])
         self.history = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["history"])
         work = self.status.during
         self.label.on_click(lambda _: work("clustering …", self._label))
@@ -277,14 +290,14 @@ class NodeView:
         side = pn.Column(
             self.questions.layout(), self.picked, self.only,
             pn.Row(self.value, self.label, self.name),
-            pn.Row(self.together, self.apart), self.history, self.given,
+            pn.Row(self.together, self.apart), self.guessed, self.history, self.given,
             pn.Row(self.back, self.again), width=360,
         )  # fmt: skip
         self.status.hold(bar, side)
         both = pn.FlexBox(
             self.map.layout(), side, align_items="flex-start", sizing_mode="stretch_width"
         )
-        above = bar, self.status.pane, self.map.legend.key, self.map.hovered
+        above = self.flags, bar, self.status.pane, self.map.legend.key, self.map.hovered
         below = self.map.legend.layout()
         return pn.Column(*above, both, below, sizing_mode="stretch_width")
 
@@ -325,10 +338,13 @@ class NodeView:
         last = self.session.history[-1]
         if not last.seconds and not last.moved:
             return last.words
-        doubts = "".join(f"\n{one}" for one in last.warnings)
-        return f"{last.words}; {last.moved:.2%} of the rows moved; {last.seconds:.2f} s{doubts}"
+        return f"{last.words}; {last.moved:.2%} of the rows moved; {last.seconds:.2f} s"
 
     def _tell(self) -> None:
+        found = flags(self.session)
+        self.flags.object, self.flags.visible = flags_html(found), bool(found)
+        self.guessed.object = guessed_html(self.session.guesses)
+        self.guessed.visible = bool(self.session.guesses)
         steps = "".join(
             f"<tr><td>{escape(step.words)}</td><td>{_share(step.satisfaction)}</td>"
             f"<td style='text-align:right'>{step.moved:.1%}</td></tr>"
@@ -418,6 +434,9 @@ class NodeView:
     def _export(self) -> str:
         assert self.output is not None
         target = Path(f"{self.output}.answers.csv")
+        first = asked_first([target], self.session.may_replace, "export answers")
+        if first:
+            return first
         with writing.atomic(target) as temporary:
             temporary.write_text(self.session.table(), encoding="utf-8")
         return f"written: {target}"
@@ -425,11 +444,9 @@ class NodeView:
     def _save(self) -> str:
         """Write the model; what is there already and was not written here is asked about first."""
         assert self.output is not None
-        target = Path(self.output)
-        if target.exists() and self.output not in self.session.may_replace:
-            self.session.may_replace.add(self.output)
-            return f"{target} is there already: press save again to replace it"
-        self.session.may_replace.add(self.output)
+        first = asked_first([Path(self.output)], self.session.may_replace, "save")
+        if first:
+            return first
         self.session.save(self.output)
         return f"written: {self.output}; mustlink ui {self.output} goes on from it"
 

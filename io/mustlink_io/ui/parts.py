@@ -11,6 +11,7 @@ import sys
 import warnings
 import webbrowser
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 from zlib import crc32
@@ -121,6 +122,20 @@ class Status:
             run()
         else:
             document.add_next_tick_callback(run)
+
+
+def asked_first(files: Sequence[Path], may_replace: set[Path], button: str) -> str:
+    """What to ask before files are replaced that are there and were not written from here.
+
+    "" where there are none, or they may be replaced: from the second time on.
+    """
+    there = [one for one in files if one.exists() and one not in may_replace]
+    may_replace.update(files)
+    if not there:
+        return ""
+    named = " and ".join(map(str, there))
+    verb, pronoun = ("is", "it") if len(there) == 1 else ("are", "them")
+    return f"{named} {verb} there already: press {button} again to replace {pronoun}"
 
 
 _HOST = "127.0.0.1"

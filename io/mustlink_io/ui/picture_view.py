@@ -15,7 +15,16 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats.photographs import PAINTED_ON, load_strokes, save_image
 from mustlink_io.pictures.images import outlined
-from mustlink_io.ui.parts import FIGURE, FLEXIBLE, PALETTE, TABLES, Status, packed, panel
+from mustlink_io.ui.parts import (
+    FIGURE,
+    FLEXIBLE,
+    PALETTE,
+    TABLES,
+    Status,
+    asked_first,
+    packed,
+    panel,
+)
 
 Bytes = NDArray[np.uint8]
 ERASE = -1
@@ -59,6 +68,7 @@ class PictureSession:
         self.painted = self._first.copy()
         self.strokes: list[Stroke] = []
         self._undone: list[Stroke] = []
+        self.may_replace: set[Path] = set()  # files that may be written anew
         self.estimator = ml.StrokeCut(random_state=random_state, n_jobs=n_jobs)
         self.cut_seconds: float | None = None
         self.history: list[dict[str, Any]] = []
@@ -140,12 +150,17 @@ class PictureSession:
         """Write labels and outline as `mustlink cut` does; the names of the files. InputError."""
         if self.labels is None:
             raise InputError("cut: there is none yet; paint with two colours at least")
-        target = Path(path)
-        outline = target.with_name(f"{target.stem}-outline.png")
+        target, outline = self.files(path)
         save_image(self.estimator.labels_.astype(np.uint8), target)
         colours = np.array(self.colours, dtype=np.uint8)
         save_image(outlined(self.image, self.labels, self._ground, colours), outline)
         return [str(target), str(outline)]
+
+    @staticmethod
+    def files(path: str | Path) -> tuple[Path, Path]:
+        """What `save` writes."""
+        target = Path(path)
+        return target, target.with_name(f"{target.stem}-outline.png")
 
     @property
     def _ground(self) -> int:
@@ -386,6 +401,11 @@ class PictureView:
 
     def _save(self) -> str:
         assert self.output is not None
+        if self.session.labels is not None:
+            files = self.session.files(self.output)
+            first = asked_first(files, self.session.may_replace, "save")
+            if first:
+                return first
         values = ", ".join(f"{self._name(code)}: {at}" for at, code in
                            enumerate(self.session.classes))  # fmt: skip
         return f"written: {', '.join(self.session.save(self.output))} (values: {values})"

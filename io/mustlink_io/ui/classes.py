@@ -1,0 +1,102 @@
+"""What answers mean to a fit: constraints, the class that a cluster stands for, names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.constraints import Constraints
+from mustlink.core.labels import best_matches
+from mustlink.errors import InputError
+from mustlink_io.ui.journal import Answer
+
+
+def constraints_of(
+    base: Constraints, y: NDArray[np.int64], answers: Sequence[Answer]
+) -> Constraints:
+    """All that is known and follows; of a node labelled before the last answer counts.
+
+    Labels (n,), -1 for unknown, are those of `base` and of answers. Raises InputError.
+    """
+    if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
+        if base.soft_labels is not None:
+            raise InputError("labels: some are of a prior, which cannot be changed")
+        base = base.having(labels=None)
+    new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
+    found = base + Constraints.from_labels(new)
+    pairs = [one for one in answers if one.kind == "pair"]
+    if pairs:
+        ends = np.array([one.nodes for one in pairs])
+        belief = [float(one.value) for one in pairs]
+        found = found + Constraints.from_pairs(ends, belief, n_nodes=y.size)
+        with suppress(InputError):  # what is believed in part has no closure
+            found = found.closure()
+    return found
+
+
+def is_stated(base: Constraints, answer: Answer) -> bool:
+    """Whether constraints say as surely what an answer on a pair says."""
+    if answer.kind != "pair":
+        return False
+    pairs, belief = base.merged
+    own = (np.sort(pairs, axis=1) == np.sort(answer.nodes)).all(axis=1)
+    return bool((belief[own] * float(answer.value) >= 1).any())
+
+
+def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels (n,) are known: not -1, or not ""."""
+    return np.asarray(labels != "" if labels.dtype.kind in "OU" else labels >= 0)
+
+
+def class_number(value: int | str, named: Mapping[int, str]) -> int:
+    """The class of a number, or of the name of a cluster; raises InputError."""
+    numbers: dict[int | str, int | str] = {name: one for one, name in named.items()}
+    try:
+        found = int(numbers.get(value, value))
+    except ValueError:
+        raise InputError(
+            f"class {value!r}: classes have whole numbers here, and no cluster is called so; "
+            "give a number"
+        ) from None
+    if found < 0:
+        raise InputError(f"class {found}: numbers of classes are 0 or more; give one")
+    return found
+
+
+def classes_of(
+    groups: Sequence[int], labels: NDArray[np.int64], known_labels: NDArray[np.int64]
+) -> dict[int, int]:
+    """The class that says of a node that it is in a cluster, another one for every cluster.
+
+    Clusters and classes of known labels are paired so that most known nodes agree, numbers where
+    they do not say. Clusters that are left have classes of their own, of their number where it is
+    free. Empty without known labels.
+    """
+    known = np.flatnonzero((known_labels >= 0) & (labels >= 0))
+    if not known.size:
+        return {}
+    numbers, (classes, code) = np.array(groups), np.unique(known_labels[known], return_inverse=True)
+    agree = 0.5 * np.equal.outer(numbers, classes)
+    np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
+    pairs = zip(*best_matches(agree), strict=True)
+    found = {int(numbers[i]): int(classes[j]) for i, j in pairs if agree[i, j] > 0}
+    free = count(int(max(numbers.max(), classes.max())) + 1)
+    taken = set(classes.tolist())
+    return {one: found[one] if one in found else next(free) if one in taken else one
+            for one in numbers.tolist()}  # fmt: skip
+
+
+def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
+    """Give clusters the names in the answers, in turn: each to that of most of its nodes."""
+    for one in answers:
+        if one.kind != "name":
+            continue
+        inside = estimator.labels_[one.nodes]
+        inside = inside[inside >= 0]
+        if inside.size:
+            estimator.name_clusters({int(np.bincount(inside).argmax()): str(one.value)})
