@@ -351,7 +351,7 @@ def test_other_nodes(tmp_path, pbmc, rng, result, capsys):
     )
     for target in ("part.h5ad", "pbmc.h5ad"):  # with names, nodes are matched by them
         assert run("convert", tmp_path / "named.h5", "--into", tmp_path / target,
-                   "-o", tmp_path / "x.h5ad") == 0  # fmt: skip
+                   "-o", tmp_path / "x.h5ad", "--overwrite") == 0  # fmt: skip
         assert "nodes matched by name" in capsys.readouterr().err
         back = anndata.read_h5ad(tmp_path / "x.h5ad")
         expected = content["/labels"][::-1][: back.n_obs]
@@ -459,7 +459,7 @@ def test_a_graph_alone_and_its_clusters(tmp_path, capsys):
     assert run("cluster", source, "-k", 2, "-o", out) == 0
     assert "/obsp/connectivities is taken as graph" in capsys.readouterr().err
     for place in (out, f"{out}:/obs/mustlink"):
-        assert run("convert", place, tmp_path / "l.csv") == 0
+        assert run("convert", place, tmp_path / "l.csv", "--overwrite") == 0
         frame = pd.read_csv(tmp_path / "l.csv")
         assert list(frame) == ["node", "name", "cluster"]
         assert (frame["cluster"].groupby(frame["name"].str[0]).nunique() == 1).all()
@@ -520,7 +520,7 @@ def test_names_of_nodes_and_classes_in_a_result(tmp_path, pbmc, capsys):
     assert (frame["class"].to_numpy() == TYPES[TRUTH]).all()
     assert run("cluster", pbmc, "-k", 3, "--labels", line, "--neighbors", 8, "--quiet",
                "-o", out) == 0  # fmt: skip
-    assert run("convert", out, table) == 0
+    assert run("convert", out, table, "--overwrite") == 0
     frame = pd.read_csv(table)
     assert list(frame) == ["node", "name", "cluster", "class"]
     assert (frame["class"].to_numpy() == TYPES[TRUTH]).all()

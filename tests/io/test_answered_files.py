@@ -157,7 +157,7 @@ def test_a_class_that_is_new_has_its_name(table, verb, capsys):
     run("convert", "out.h5", "labels.csv")
     assert ",dogs" in Path("labels.csv").read_text()
     answered("out.h5", [1], [9], "--new-classes")  # by a number among names
-    run("convert", "out.h5", "labels.csv")
+    run("convert", "out.h5", "labels.csv", "--overwrite")
     with store.open_h5("out.h5") as file:
         where = "/class_names" if verb == "propagate" else "/constraints/class_names"
         assert {*NAMES, "9"} <= set(store.texts(file, where))

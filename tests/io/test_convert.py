@@ -149,7 +149,7 @@ def test_results_as_tables_and_labels(tmp_path, capsys):
     text = (tmp_path / "p.csv").read_text()
     assert text.splitlines()[:4] == ["node,class,confidence", "0,x,1.0", "1,y,0.5", "2,,0.0"]
     writing.write(tmp_path / "p.h5", {**content, **more})
-    assert run("convert", tmp_path / "p.h5", tmp_path / "p.csv", "--json") == 0
+    assert run("convert", tmp_path / "p.h5", tmp_path / "p.csv", "--json", "--overwrite") == 0
     assert (formats.load_classes(f"{tmp_path}/p.csv", 4).codes == labels).all()
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["kind"] == "labels"
 
@@ -525,3 +525,18 @@ def test_extras_that_are_missing(tmp_path, monkeypatch):
         message = re.escape(f"pip install 'mustlink[{extra}]'")
         with pytest.raises(InputError, match=message):
             formats.load(f"{tmp_path}/g.{ending}")
+
+
+def test_a_file_that_is_there_is_replaced_only_if_that_is_said(tmp_path, capsys):
+    writing.write(tmp_path / "out.h5", {"/labels": [0, 1, 1]})
+    mine = tmp_path / "few.csv"
+    mine.write_text("node,class\n0,oak\n")
+    assert run("convert", tmp_path / "out.h5", mine) == 2
+    said = capsys.readouterr().err
+    assert "few.csv: is there already; give another name to write to, or --overwrite" in said
+    assert mine.read_text() == "node,class\n0,oak\n"
+    assert run("convert", tmp_path / "out.h5", mine, "--overwrite") == 0
+    assert "cluster" in mine.read_text()
+    for _ in range(2):  # HDF5 says who wrote it
+        np.save(tmp_path / "x.npy", POINTS)
+        assert run("convert", tmp_path / "x.npy", tmp_path / "x.h5") == 0

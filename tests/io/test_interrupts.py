@@ -147,6 +147,40 @@ threading.Thread(target=threading.Event().wait).start()
 sys.exit(130)
 """
 
+UNEXPECTED = """
+import threading
+from mustlink_io.commands import cli
+cli._GRACE = 0.5
+
+def fails(*_):
+    threading.Thread(target=threading.Event().wait).start()
+    {}
+
+cli.run = fails
+cli.main([])
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "last"),
+    [
+        ("raise ZeroDivisionError('of nobody')", 1, b"ZeroDivisionError: of nobody"),
+        ("cli._terminate()", 143, b""),
+        ("return 1", 1, b""),
+    ],
+)
+def test_what_nobody_expected_ends_with_its_own_code_though_a_thread_waits(what, code, last):
+    """An error is told, is no signal, and ends."""
+    paths = os.pathsep.join([str(ROOT / "engine"), str(ROOT / "io")])
+    done = subprocess.run(
+        [sys.executable, "-c", UNEXPECTED.format(what)],
+        check=False,
+        env={**os.environ, "PYTHONPATH": paths},
+        timeout=50,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == (code, [last] if last else [])
+
 
 @pytest.mark.parametrize(("program", "code"), [(DROPPED, 7), (WAITING, 130)])
 def test_an_interrupt_is_neither_dropped_nor_waits_for_ever(program, code):

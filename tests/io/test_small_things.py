@@ -162,3 +162,20 @@ def test_the_method_where_none_is_named(data, kind, options, ranks, method, on_g
     job = kind.of({**options, "data": str(data / "set.h5")}, ranks=ranks)
     assert job.settled(is_graph=False).method == method
     assert job.settled(is_graph=True).method == on_graph
+
+
+def test_rows_that_the_truth_has_and_the_result_has_not_are_left_out_and_told(
+    mustlink, data, tmp_path
+):
+    rows = [f"n{i},{i // 20}" for i in range(N)]
+    (tmp_path / "more.csv").write_text("\n".join(["node,class", *rows, "x,1", "n99,2"]) + "\n")
+    line = f"score set.h5:/labels --truth {tmp_path / 'more.csv'}"
+    code, said, _ = mustlink(f"{line} --json")
+    truth = json.loads(said)["truth"]
+    assert (code, truth["n_known"], truth["ari"]) == (0, N, 1.0)
+    assert (truth["left_out"], truth["strange"]) == (2, ["x", "n99"])
+    assert "2 rows of the truth, not among the labelled: x, n99" in mustlink(line)[1]
+    code, _, err = mustlink(f"{line} --strict")
+    assert (code, "named 'x'" in err) == (2, True)
+    (tmp_path / "more.csv").write_text("node,class\nx,1\ny,2\n")
+    assert mustlink(line)[0] == 2  # nothing is left to compare

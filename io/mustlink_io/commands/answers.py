@@ -43,8 +43,15 @@ STRATEGIES = ("auto", "walks", "neighbourhoods", "random")
 )
 @click.option("--show", help="A folder with a picture for each row, whose file the table names.")
 @click.option("-o", "output", help="Table to write; default: the terminal.")
+@QUIET
 def ask(
-    result: str, count: int, kind: str, strategy: str, show: str | None, output: str | None
+    result: str,
+    count: int,
+    kind: str,
+    strategy: str,
+    show: str | None,
+    output: str | None,
+    quiet: bool,
 ) -> None:
     """Write the questions whose answers would help OUT.h5 most, a table with a column to fill in.
 
@@ -75,7 +82,8 @@ def ask(
     with writing.atomic(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
     n_questions = text.count("\n") - 1
-    click.echo(f"{n_questions} question{'' if n_questions == 1 else 's'} in {output}")
+    if not quiet:
+        click.echo(f"{n_questions} question{'' if n_questions == 1 else 's'} in {output}")
 
 
 @click.command(short_help="A result with the answers to such questions.")
@@ -87,8 +95,16 @@ def ask(
     help="Result to write; default: in the place of OUT.h5, which stays as OUT.h5.before.",
 )
 @click.option("--new-classes", is_flag=True, help="Answers may name classes that are new.")
+@QUIET
 @JSON
-def answer(result: str, answers: str, output: str | None, new_classes: bool, as_json: bool) -> None:
+def answer(
+    result: str,
+    answers: str,
+    output: str | None,
+    new_classes: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Cluster OUT.h5 again with the answers in a table that `mustlink ask` wrote.
 
     \b
@@ -102,7 +118,7 @@ def answer(result: str, answers: str, output: str | None, new_classes: bool, as_
     """
     from mustlink_io.ui.answering import answer as compute
 
-    emit(compute(result, answers, output, new_classes=new_classes), as_json, show)
+    emit(compute(result, answers, output, new_classes=new_classes), as_json, show, quiet=quiet)
 
 
 def show(outcome: Mapping[str, Any]) -> None:
@@ -112,6 +128,7 @@ def show(outcome: Mapping[str, Any]) -> None:
     rows = [
         ("method", outcome["method"]),
         ("answers", f"{outcome['answers']} counted, {outcome['unknown']} not known"),
+        ("known before", _known_before(outcome["guessed"])),
         *([("new classes", ", ".join(outcome["new_classes"]))] if outcome["new_classes"] else []),
         ("moved", f"{outcome['moved']:.2%} of the rows"),
         ("sizes", sizes_line(outcome["sizes"], _words(outcome["names"]))),
@@ -120,6 +137,13 @@ def show(outcome: Mapping[str, Any]) -> None:
     ]
     facts(console, rows)
     show_notes(console, [], outcome["warnings"])
+
+
+def _known_before(guessed: Mapping[str, int]) -> str | None:
+    """How many answers on single rows the result had already."""
+    if not guessed["of"]:
+        return None
+    return f"{guessed['right']} of {guessed['of']} answers on rows are what the result said"
 
 
 def _words(names: list[str]) -> list[str]:

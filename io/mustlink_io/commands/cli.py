@@ -69,7 +69,8 @@ def keep_interrupts() -> None:
 def end_within(seconds: float, code: int) -> None:
     """End the process with this code at the latest then: a thread may wait for what never comes.
 
-    So it is where an interrupt came while an executor began a thread, which is not woken then.
+    So it is where an interrupt came while an executor began a thread, which is not woken then. What
+    is still to be written to the terminal is lost: say it before.
     """
     timer = threading.Timer(seconds, os._exit, (code,))
     timer.daemon = True
@@ -89,12 +90,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     end_at_second_interrupt()
     keep_interrupts()
     return_large_blocks()
-    code = TERMINATED
+    code = FAILED  # what Python itself says of an exception that nobody expected
     try:
         # Until here the processor had nothing else to do: starting Python and importing this.
         code = run(arguments, time.perf_counter() - time.process_time())
+    except SystemExit:
+        code = TERMINATED
+        raise
     finally:
-        if code in (INTERRUPTED, TERMINATED):
+        if code in (FAILED, INTERRUPTED, TERMINATED):
             end_within(_GRACE, code)
     sys.exit(code)
 

@@ -18,7 +18,6 @@ from mustlink_io.commands.options import (
     MEMORY,
     METRIC,
     NEIGHBORS,
-    OVERWRITE,
     PREPARING,
     QUIET,
     SCHEDULER,
@@ -127,7 +126,12 @@ def show_graph(result: Mapping[str, Any]) -> None:
     help="As 4GB, from 710MB on: edges in text become a graph in .h5, never in memory whole. "
     "Default auto: so where they could need more than there is; none: never.",
 )
-@several(*COLUMN_STEPS, IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace a file OUT that is there; and of --into what the file has under the key.",
+)
+@several(*COLUMN_STEPS, IN_PLACE, KEY, QUIET, JSON)
 def convert(
     source: str,
     out: str | None,
@@ -158,6 +162,8 @@ def convert(
     Into .h5ad clusters go as obs/KEY, categories of text like scanpy's leiden, the embedding as
     obsm/X_KEY and the parameters as uns/KEY; what is there under the name is replaced only if
     mustlink wrote it, or with --overwrite. Into .graphml they go as the node attribute KEY.
+
+    A file OUT that is there stays, but with --overwrite, or where it is HDF5 that mustlink wrote.
     """
     from mustlink_io.jobs import convert as job
 
@@ -165,12 +171,11 @@ def convert(
         raise click.UsageError("OUT is given twice; leave out -o")
     steps, output = steps_of(options), out or output
     if into is None:
-        for name in ("in_place", "overwrite"):
-            if options[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE")
+        if options["in_place"]:
+            raise click.UsageError("--in-place belongs to --into FILE")
         if output is None:
             raise click.UsageError("Missing argument 'OUT'.")
-        result = job.convert(source, output, form, steps, memory)
+        result = job.convert(source, output, form, steps, memory, overwrite=options["overwrite"])
     else:
         unfit = {
             "--to": form,

@@ -143,6 +143,9 @@ def _known(known: Mapping[str, Any]) -> str:
     is_flag=True,
     help="Beside Leiden's clusters of it, for one file of labels; needs igraph.",
 )
+@click.option(
+    "--strict", is_flag=True, help="Rows of the truth that OUT.h5 does not have are an error."
+)
 @JSON
 def score(
     labels: tuple[str, ...],
@@ -150,11 +153,13 @@ def score(
     constraints: str | None,
     graph_file: str | None,
     leiden: bool,
+    strict: bool,
     as_json: bool,
 ) -> None:
     """Compare the labels in OUT.h5 with the truth, constraints, or a graph; of several files, a row
     each. Nodes without a cluster (-1) are one more cluster in the adjusted Rand index, also
-    given without them, and wrong in the accuracy.
+    given without them, and wrong in the accuracy. Where rows have names, those that both files have
+    are compared.
 
     \b
       mustlink score out.h5 --truth data.h5:/labels
@@ -166,7 +171,7 @@ def score(
 
     if leiden and len(labels) > 1:
         raise click.UsageError("--leiden is for one file of labels at a time")
-    found = [compute(one, truth, constraints, graph_file, leiden) for one in labels]
+    found = [compute(one, truth, constraints, graph_file, leiden, strict) for one in labels]
     if len(found) == 1:
         emit(found[0], as_json, show_score)
         return
@@ -213,6 +218,7 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("cluster sizes", sizes_line(result["sizes"], result["names"])),
             ("unassigned", nodes_left(unassigned)),
             ("nodes of known class", f"{truth['n_known']:,}" if truth else None),
+            ("  left out", _left_out(truth)),
             ("right class", f"{truth['right']:.4f}" if "right" in truth else None),
             ("adjusted Rand index", f"{truth['ari']:.4f}" if truth else None),
             ("  without label -1", None if apart is None else f"{apart:.4f}"),
@@ -227,6 +233,14 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("Leiden", _of_leiden(result)),
         ],
     )
+
+
+def _left_out(truth: Mapping[str, Any]) -> str | None:
+    """Rows of the truth that the result does not have."""
+    count, names = truth.get("left_out", 0), truth.get("strange", ())
+    some = ", ".join(names) + (", …" if count > len(names) else "")
+    rows = "row" if count == 1 else "rows"
+    return f"{count:,} {rows} of the truth, not among the labelled: {some}" if count else None
 
 
 def _of_leiden(result: Mapping[str, Any]) -> str | None:
@@ -255,6 +269,7 @@ def _worst(result: Mapping[str, Any]) -> str | None:
 @click.option(
     "--show", help="What a row is: a folder with a picture for each, FILE.h5:DATASET or .npy."
 )
+@QUIET
 @JSON
 def report(
     file: str,
@@ -262,6 +277,7 @@ def report(
     folder: str | None,
     image: str | None,
     show: str | None,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Tell what was run, how the graph, the clusters and the constraints look, and what to doubt.
@@ -285,4 +301,4 @@ def report(
 
     wanted = not (folder or as_json)
     made = make(file, output, folder=folder, image=image, show=show, page_wanted=wanted)
-    emit(made, as_json, written)
+    emit(made, as_json, written, quiet=quiet)

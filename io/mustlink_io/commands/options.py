@@ -183,7 +183,8 @@ WORKERS = click.option(
 SCHEDULER = click.option(
     "--scheduler",
     metavar="tcp://HOST:PORT",
-    help="Neighbours by the workers of a Dask scheduler, which see the files at the same path.",
+    help="Neighbours, or passes of --representatives, by the workers of a Dask scheduler, which "
+    "see the files at the same path.",
 )
 KEY = click.option(
     "--key", default="mustlink", help="Name of the result in a .h5ad or .graphml; default mustlink."

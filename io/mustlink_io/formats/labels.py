@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, matrices, photographs, tables
 from mustlink_io.formats.points import is_own
-from mustlink_io.formats.tables import NodeNames, Table, node_column, rows_of, to_integers
+from mustlink_io.formats.tables import (
+    NodeNames,
+    Table,
+    known_names,
+    node_column,
+    rows_of,
+    to_integers,
+)
 from mustlink_io.formats.text import Column, Words
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
@@ -30,13 +37,15 @@ _MOST_CLASSES = 100_000
 class Labels:
     """Labels (n,) from 0, -1 unknown; `classes` names class 0, 1, … where classes have names.
 
-    `notes` say what was decided; `pixels` is (h, w) where they are those of a picture.
+    `notes` say what was decided; `pixels` is (h, w) where they are those of a picture; `strange`
+    are names of rows that the data do not have.
     """
 
     codes: NDArray[np.int64]
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     pixels: tuple[int, ...] | None = None
+    strange: tuple[str, ...] = ()
 
 
 class LabelCountError(InputError):
@@ -49,6 +58,8 @@ def load_classes(
     names: NodeNames | None = None,
     pixels: tuple[int, ...] | None = None,
     data: str = "",
+    *,
+    of_all: bool = True,
 ) -> Labels:
     """Load labels and the names of their classes; raises InputError.
 
@@ -57,7 +68,8 @@ def load_classes(
     categories, else by the alphabet; text that is whole numbers is these numbers. With `n_nodes`
     the length is checked, and an array (h, w) of so many is taken row by row, as `pixels` (h, w) of
     a picture are. So is a picture, see `load_label_picture`. A column of the table `data` itself
-    has its rows, whatever may name rows in it.
+    has its rows, whatever may name rows in it. Names that no row has are an error, unless it need
+    not be `of_all`: if some are known, the others are left out.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -66,12 +78,14 @@ def load_classes(
         photographs.check_pixels(painted.shape, n_nodes, pixels, str(place))
         return Labels(painted.ravel(), colours, pixels=painted.shape)
     values: Column | None
+    strange: tuple[str, ...] = ()
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
     elif (values := matrices.of_numpy(place, "labels", "y")) is None:
-        values = _from_table(place, n_nodes, names, own=is_own(text, data))
+        own = is_own(text, data)
+        values, strange = _from_table(place, n_nodes, names, own=own, of_all=of_all)
     if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
-        return _labels(values, place, n_nodes)
+        return replace(_labels(values, place, n_nodes), strange=strange)
     shape = values.shape
     if pixels is not None and shape != tuple(pixels):
         raise InputError(
@@ -169,8 +183,13 @@ def _refuse_text(values: Any, where: str) -> None:
         )
 
 
-def _from_table(place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool) -> Column:
-    """The column of labels, in the order of the nodes where another column names these."""
+def _from_table(
+    place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool, of_all: bool
+) -> tuple[Column, tuple[str, ...]]:
+    """The column of labels, in the order of the nodes where another column names these.
+
+    And names that are left out.
+    """
     where = str(place)
     table = tables.read_table(place.path)
     if len(table.columns) == 1 and not table.header and table.is_text(0):
@@ -188,16 +207,20 @@ def _from_table(place: Place, n_nodes: int | None, names: NodeNames | None, *, o
         )
     column = _without_nan(table.columns[label])
     if at is None or (own and table.n_rows == n_nodes):
-        return column
+        return column, ()
     if n_nodes is None:
         raise InputError(f"{where}: a table node,label needs to know the number of nodes")
-    node = rows_of(table.text(at), names, where, n_nodes)
+    cells = table.text(at)
+    there = known_names(cells, names) if not of_all and names is not None else slice(None)
+    node = rows_of(cells[there], names, where, n_nodes)
+    strange = () if isinstance(there, slice) else tuple(dict.fromkeys(cells[~there].tolist()))
     if not isinstance(column, Words):
         if column.dtype.kind != "O":
-            return _placed(to_integers(column, where, "row"), node, n_nodes, where)
+            codes = to_integers(column[there], where, "row")
+            return _placed(codes, node, n_nodes, where), strange
         column = _categories(column, place)
-    codes = _placed(column.codes, node, n_nodes, where, column.categories)
-    return Words(codes, column.categories)
+    codes = _placed(column.codes[there], node, n_nodes, where, column.categories)
+    return Words(codes, column.categories), strange
 
 
 def _placed(
@@ -277,7 +300,7 @@ def load_answers(path: Path, n: int) -> list[Answered]:
     if path.stat().st_size > _LARGEST:
         raise InputError(f"{path}: more than 64 MB, no table that a person filled in")
     lines = list(io.StringIO(_decoded(path)))
-    mark = max(",;\t", key=(lines or [""])[0].count)  # spreadsheets write semicolons, too
+    mark = _mark((lines or [""])[0])
     table = csv.DictReader(lines, delimiter=mark, strict=True)
     try:
         titles = table.fieldnames = [title.strip().lower() for title in table.fieldnames or ()]
@@ -310,6 +333,16 @@ def load_answers(path: Path, n: int) -> list[Answered]:
     if not found:
         raise InputError(f"{path}: has no line with an answer; mustlink ask writes questions")
     return list(found.values())
+
+
+def _mark(header: str) -> str:
+    """What separates cells: spreadsheets write semicolons, too, and headings may have commas."""
+
+    def is_found(mark: str) -> tuple[bool, int]:
+        titles = {one.strip().strip('"').lower() for one in header.split(mark)}
+        return ANSWER in titles, header.count(mark)
+
+    return max(",;\t", key=is_found)
 
 
 def together(answer: str, path: Path, line: int) -> bool:

@@ -316,7 +316,12 @@ class NodeNames:
 
     def share(self, cells: NDArray[Any]) -> float:
         """The share of some cells that are names."""
-        return sum(cell in self._row for cell in cells) / max(len(cells), 1)
+        return float(self.known(cells).sum()) / max(len(cells), 1)
+
+    def known(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of some cells are names."""
+        row = self._row
+        return np.fromiter((cell in row for cell in cells), np.bool_, len(cells))
 
     def missing(self, cells: Sequence[str]) -> str | None:
         """The first of some cells that is no name, None if all are."""
@@ -382,6 +387,14 @@ def rows_of(
             "numbered from 0"
         )
     return rows
+
+
+def known_names(cells: NDArray[Any], names: NodeNames) -> NDArray[np.bool_]:
+    """Which cells of a side file are names of rows; all where none is, or they may be numbers."""
+    texts = as_text(cells)
+    numeric = not names.are_numbers and all(map(_WHOLE.fullmatch, texts))
+    found = names.known(texts)
+    return found if found.any() and not numeric else np.ones(len(texts), dtype=bool)
 
 
 def node_rows(cells: NDArray[Any], names: NodeNames | None, where: str) -> NDArray[np.int64]:

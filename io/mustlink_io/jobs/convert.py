@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -220,9 +221,12 @@ def convert(
     form: str | None,
     steps: Preparation = _NOTHING,
     memory: int | str | None = AUTO,
+    *,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write what is in `source` to `output`, in `form` or as its ending says; raises InputError.
 
+    A file that is there is replaced with `overwrite`, or if it is HDF5 that mustlink wrote.
     With `memory` edges in a text file become a graph in HDF5 without being in memory together; with
     "auto" where these could need more than there is.
 
@@ -238,6 +242,7 @@ def convert(
         )
     form = form or FORMS[ending]
     target = writing.check_output(output, [place.path])
+    _refuse_there(output, overwrite)
     with locked(output):
         remove_leftovers(target)
         written = None
@@ -274,6 +279,17 @@ def convert(
             return _data(source, output, form, steps)
         kind, shape, notes = written
         return _outcome(str(place), output, kind, form, shape, notes)
+
+
+def _refuse_there(output: str, overwrite: bool) -> None:
+    """Raise InputError for a file that would be lost, unless HDF5 says that mustlink wrote it."""
+    path = Path(output)  # after check_output, which refuses the HDF5 of others
+    known = path.suffix.lower() != anndata.ENDING and h5py.is_hdf5(path)
+    if path.exists() and not known and not overwrite:
+        raise InputError(
+            f"{output}: is there already; give another name to write to, or --overwrite to replace "
+            "it"
+        )
 
 
 def _short(place: formats.Place, form: str) -> int | None:
@@ -364,6 +380,8 @@ def convert_into(
     if not results.is_result(place):
         raise InputError(f"{source}: no result; give the output of mustlink cluster or propagate")
     goal = writing.check_output(output, [place.path])
+    if not (goal.exists() and goal.samefile(data.path)):
+        _refuse_there(output, overwrite)
     with locked(output):
         remove_leftovers(goal)
         content = results.read(place)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mustlink.graph import Graph
 
 Labels = NDArray[np.int64]
+_STRANGE = 5  # names that are told
 
 
 def score(
@@ -28,9 +29,11 @@ def score(
     constraints: str | None = None,
     graph: str | None = None,
     leiden: bool = False,
+    strict: bool = False,
 ) -> dict[str, Any]:
     """Score the labels in a file; returns plain values. Raises InputError.
 
+    Rows of a truth that the result does not have are left out, and told; if `strict` an error.
     Without a graph, a result of a network tells the scores that its run found on that. `leiden`
     sets those of Leiden's clusters of the graph beside them.
     """
@@ -49,9 +52,13 @@ def score(
     }
     real: Labels | None = None
     if truth is not None:
-        info = labels_beside(truth, int(found.size), known_names, about.sides, pixels)
+        n, sides = int(found.size), about.sides
+        info = labels_beside(truth, n, known_names, sides, pixels, of_all=strict)
         real = info.codes
-        result["truth"] = agreement(found, real)
+        result["truth"] = agreement(found, real) | {
+            "left_out": len(info.strange),
+            "strange": list(info.strange[:_STRANGE]),
+        }
         classes, named = real, about.class_names
         if about.classes and (named is None) == (info.classes is None):
             # numbers mean classes, not just clusters

@@ -165,14 +165,16 @@ def labels_beside(
     sides: tuple[int, int] | None,
     pixels: tuple[int, ...] | None,
     source: str = "",
+    *,
+    of_all: bool = True,
 ) -> formats.Labels:
     """Labels of n nodes in a file; as many as there are rows, or columns, are of these.
 
     The other side's are unknown. Where there are as many rows as columns they are of the rows.
-    Raises InputError.
+    Raises InputError, unless it need not be `of_all` not for unknown names of rows.
     """
     try:
-        return formats.load_classes(text, n, names, pixels, source)
+        return formats.load_classes(text, n, names, pixels, source, of_all=of_all)
     except formats.LabelCountError as error:
         return _of_one_side(text, sides, error)
 

@@ -144,12 +144,17 @@ def show_notes(console: Console, notes: Sequence[str], warnings: Sequence[str]) 
             console.print(Text(f"note: {note}", style="yellow"))
 
 
-def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
-    """Print a result as one JSON object or for a person."""
+def emit(
+    result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None], *, quiet: bool = False
+) -> None:
+    """Print a result as one JSON object or for a person; if `quiet`, its warnings, on stderr."""
     from mustlink_io.hdf5.writing import to_json
 
     if as_json:
         click.echo(to_json(result))
+    elif quiet:
+        for warning in result["warnings"]:
+            click.echo(f"warning: {warning}", err=True)
     else:
         show(result)
 
