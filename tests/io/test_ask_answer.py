@@ -15,6 +15,7 @@ from mustlink_io.commands import cli
 from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.ui.journal import Answer, Journal
+from mustlink_io.ui.node_session import NodeSession
 
 
 @pytest.fixture
@@ -282,3 +283,24 @@ def test_a_heading_with_commas_does_not_hide_semicolons(tmp_path):
     path.write_text("row;size, colour, form, age;answer\n3;1,5;2\n")
     found = label_files.load_answers(path, 10)
     assert [(one.nodes, one.answer) for one in found] == [((3,), "2")]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", ["csp", "auto", "llgc"])
+def test_the_same_answers_by_page_shell_and_python_give_the_same_labels(place, method):
+    """Eight answers in the same order, one after another; each way from the same result file."""
+    y, given = place
+    verb = ["propagate", "x.npy"] if method == "llgc" else ["cluster", "x.npy", "-k", "4"]
+    made(*verb, "-m", method)
+    asked = ml.next_queries(ml.load("out.h5"), 8).tolist()
+    session = NodeSession(ml.load("out.h5"))
+    est, known = ml.load("out.h5"), given.copy()
+    Path("shell.h5").write_bytes(Path("out.h5").read_bytes())
+    for row in asked:
+        session.label([row], int(y[row]))
+        Path("a.csv").write_text(f"row,answer\n{row},{y[row]}\n")
+        assert cli.run(["answer", "shell.h5", "a.csv", "--quiet"]) == 0
+        known[row] = y[row]
+        est.refit(y=known)
+        np.testing.assert_array_equal(ml.load("shell.h5").labels_, est.labels_)
+        np.testing.assert_array_equal(session.labels, est.labels_)

@@ -393,7 +393,7 @@ def test_by_keys_alone(browser, tmp_path):
         expected = {"kind": "label", "nodes": [node], "value": 3}
         written = last_answer(tmp_path, 1)
         assert {**written, **expected} == written
-        assert set(written) == {"kind", "nodes", "value", "id", "when", "who"}
+        assert set(written) == {"kind", "nodes", "value", "id", "when", "who", "guess"}
         node = asked_node(tab, 9)
         text = tab.get_by_text(re.compile("to go: is now")).first.inner_text()
         now = int(re.search(r"is now (\d)", text)[1])
