@@ -475,14 +475,14 @@ def test_names_colours_flags_and_guesses_are_there_after_a_kill(browser, tmp_pat
         line(tab, "map", [(4, -4)])
         says(tab, r"node [0-9,]+ \(.* and node")
         tab.get_by_role("button", name="together").click()
-        tab.locator(".flags summary").click()  # the others are folded below the first
+        tab.locator(".flags summary").click(timeout=WAIT)  # the others are folded below the first
         says(tab, "of 1 pairs is not kept")
         server.send_signal(signal.SIGKILL)
     with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
         tab = opened(browser, address)
         for words in ("^■ ash [0-9]", "1 of the last 2"):
             says(tab, words)
-        tab.locator(".flags summary").click()
+        tab.locator(".flags summary").click(timeout=WAIT)
         says(tab, "of 1 pairs is not kept")
         tab.locator(seen).wait_for(timeout=WAIT)
 
