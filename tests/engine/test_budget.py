@@ -22,12 +22,12 @@ from mustlink.core.resources import PROGRAM, Budget, parse_size, peak_bytes, res
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError
+from mustlink.estimators.fit_input import bytes_of
 from mustlink.kernels.spmm import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.neighbors import knn_graph
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagation.prior import bytes_of
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats import points as point_files

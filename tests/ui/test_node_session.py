@@ -317,7 +317,7 @@ def test_red_flags_name_labels_pairs_and_classes_that_are_not_kept():
     session = NodeSession(ml.CSP(2, random_state=0).fit(Z, y))
     assert flags(session) == list(session.estimator.report_.warnings) == []
     assert flags_html([]) == ""
-    session.label([40], 0)
+    session.label([40], int(session.labels[0]))
     session.pair(10, 50, True)
     labels = session.labels.copy()
     labels[40] = labels[30]  # as methods do that may overrule a label
