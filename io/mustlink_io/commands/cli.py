@@ -59,11 +59,17 @@ def keep_interrupts() -> None:
 
     def hook(what: Any) -> None:
         if issubclass(what.exc_type, KeyboardInterrupt):
-            threading.Timer(_SOON, _thread.interrupt_main).start()  # not in this function
+            # Not in this function: a `Timer` would wait in it until its thread has begun.
+            _thread.start_new_thread(_interrupt_soon, ())
         else:
             before(what)
 
     sys.unraisablehook = hook
+
+
+def _interrupt_soon() -> None:
+    time.sleep(_SOON)
+    _thread.interrupt_main()
 
 
 def end_within(seconds: float, code: int) -> None:
