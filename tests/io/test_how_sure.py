@@ -69,9 +69,9 @@ def test_memberships_are_written_told_and_exported(points, run):
     assert "Labels held out, by how sure the answer was" in page
     assert "/membership" in run("info", out)
     for answer, values in (("membership", P), ("confidence", sure)):
-        run("convert", f"{out}:/{answer}", points / "m.npy")
+        run("convert", f"{out}:/{answer}", points / "m.npy", "--overwrite")
         np.testing.assert_array_equal(np.load(points / "m.npy"), values)  # to the last digit
-        run("convert", f"{out}:/{answer}", points / "m.csv")
+        run("convert", f"{out}:/{answer}", points / "m.csv", "--overwrite")
         table = pd.read_csv(points / "m.csv", float_precision="round_trip")
         np.testing.assert_array_equal(table.to_numpy().squeeze(), values)
     assert table.columns.tolist() == ["confidence"]

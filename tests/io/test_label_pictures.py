@@ -101,7 +101,7 @@ def test_answers_of_pixels_come_out_as_a_picture(told, folder, tmp_path, part):
     labels = formats.load_classes(out, H * W).codes.reshape(H, W)
     for ending in ("png", "tif", "npy", "npz"):
         to = f"{tmp_path}/l.{ending}"
-        code, said, err = told(f"convert {out}{part} -o {to}")
+        code, said, err = told(f"convert {out}{part} -o {to} --overwrite")
         assert code == 0, err
         assert f"labels, {H} x {W}" in said
         found = formats.load_classes(to, H * W, pixels=(H, W))
@@ -112,7 +112,7 @@ def test_answers_of_pixels_come_out_as_a_picture(told, folder, tmp_path, part):
     assert told(f"convert {out}{part} {tmp_path}/l.csv")[0] == 0
     assert len(pd.read_csv(tmp_path / "l.csv")) == H * W
     for answer, deep in (("label_distributions", (2,)), ("confidence", ())):
-        code, said, err = told(f"convert {out}:/{answer} {tmp_path}/a.npy")
+        code, said, err = told(f"convert {out}:/{answer} {tmp_path}/a.npy --overwrite")
         assert (code, err) == (0, "")
         assert np.load(tmp_path / "a.npy").shape == (H, W, *deep)
     assert told(f"convert photo.h5 {tmp_path}/g.png")[0] == 2

@@ -285,7 +285,8 @@ def _refuse_there(output: str, overwrite: bool) -> None:
     """Raise InputError for a file that would be lost, unless HDF5 says that mustlink wrote it."""
     path = Path(output)  # after check_output, which refuses the HDF5 of others
     known = path.suffix.lower() != anndata.ENDING and h5py.is_hdf5(path)
-    if path.exists() and not known and not overwrite:
+    there = path.exists() and (not path.is_file() or path.stat().st_size > 0)
+    if there and not known and not overwrite:
         raise InputError(
             f"{output}: is there already; give another name to write to, or --overwrite to replace "
             "it"
