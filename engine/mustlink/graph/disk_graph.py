@@ -483,10 +483,12 @@ def redivided(W: sp.csr_matrix, filled: NDArray[np.bool_], had: RankGraph) -> Ra
 
     The others have no entry.
     """
+    from mustlink.space.division import Division
+
     ranks, kept = had.ranks, np.flatnonzero(filled)
     place = np.full(filled.size, -1, dtype=np.int32)
     place[kept] = np.arange(kept.size, dtype=np.int32)
-    division = type(had.division)(int(kept.size), ranks.count)
+    division = Division(int(kept.size), ranks.count)
     first, end = had.division.bounds[ranks.own : ranks.own + 2]
     rows = _dealt(W, place[first:end], place, division, ranks)
     return RankGraph(ranks, division, had.nodes[kept], had.n_nodes, rows)
