@@ -86,7 +86,11 @@ def line(tab, name, points):
 
 
 def says(tab, words):
-    tab.get_by_text(re.compile(words)).first.wait_for(timeout=WAIT)
+    """Wait until the page shows the words; a failure tells what it shows instead."""
+    try:
+        tab.get_by_text(re.compile(words)).first.wait_for(timeout=WAIT)
+    except playwright.TimeoutError as error:
+        raise AssertionError(f"no {words!r} in {tab.locator('body').inner_text()!r}") from error
 
 
 @pytest.fixture

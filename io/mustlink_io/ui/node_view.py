@@ -308,11 +308,13 @@ class NodeView:
         if document is None:
             return
 
+        def show() -> None:
+            with panel().io.hold(document):
+                self.status.say(f"in another tab: {self.refresh()}")
+
         def tell() -> None:
             if state.curdoc is not document:
-                document.add_next_tick_callback(
-                    lambda: self.status.say(f"in another tab: {self.refresh()}")
-                )
+                document.add_next_tick_callback(show)
 
         def gone(_: Any) -> None:
             if tell in session.listeners:

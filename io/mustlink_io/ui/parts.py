@@ -101,23 +101,29 @@ class Status:
             one.css_classes = ["waits"] if kind == "working" else []
 
     def during(self, words: str, work: Callable[[], str]) -> None:
-        """Show the words, then do the work, and show what it returns or why it could not."""
+        """Show the words, then do the work, and show what it returns or why it could not.
+
+        What the work changes goes to the browser in one message: a question that is seen is one
+        that keys answer.
+        """
         took = self._took.get(words, 0.0)
         last = f" (the last time it took {took:.0f} s)" if took >= _LONG else ""
         self.say(words + last, "working")
 
+        document = panel().state.curdoc
+
         def run() -> None:
             began = perf_counter()
-            try:
-                self.say(work())
-            except (InputError, MustlinkError, MemoryError) as error:
-                self.say(" ".join(str(error).split()) or "out of memory", "wrong")
-            except Exception as error:
-                self.say(f"not done: {type(error).__name__}; the terminal tells more", "wrong")
-                raise
+            with panel().io.hold(document):
+                try:
+                    self.say(work())
+                except (InputError, MustlinkError, MemoryError) as error:
+                    self.say(" ".join(str(error).split()) or "out of memory", "wrong")
+                except Exception as error:
+                    self.say(f"not done: {type(error).__name__}; the terminal tells more", "wrong")
+                    raise
             self._took[words] = perf_counter() - began
 
-        document = panel().state.curdoc
         if document is None:  # a notebook, or no browser at all
             run()
         else:
