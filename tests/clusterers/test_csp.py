@@ -198,6 +198,20 @@ def test_one_class_only_is_infeasible_for_positive_beta():
     assert csp(2).fit(W, label).embedding_.shape == (120, 1)
 
 
+@pytest.mark.parametrize("beta", ["auto", "tight", 0.5])
+def test_constraints_that_cancel_in_the_subspace_count_as_none(beta):
+    """A must-link and a cannot-link in every component: its indicator sees their sum, 0."""
+    W = random_graph(np.random.default_rng(5), 80, 4)
+    parts = oracles.components(W.toarray())
+    pairs = [np.flatnonzero(parts == c)[[0, 3, 1, 4]].reshape(2, 2) for c in range(4)]
+    known = ml.Constraints.from_pairs(np.vstack(pairs), np.tile([1.0, -1.0], 4), n_nodes=80)
+    est = csp(3, beta=beta, subspace=3).fit(W, constraints=known)
+    assert any("cancel one another" in note for note in est.report_.notes)
+    alone = csp(3).fit(W)
+    assert adjusted_rand_score(est.labels_, alone.labels_) == 1
+    assert est.embedding_.shape == alone.embedding_.shape
+
+
 def test_beta_of_the_paper():
     W, _, known = planted(4)
     est = csp(3, beta="paper", subspace="exact").fit(W, constraints=known)

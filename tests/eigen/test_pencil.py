@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracles
@@ -229,6 +229,8 @@ def test_balanced_constraints_at_beta_zero(components):
 
 @pytest.mark.thorough
 @given(seeds, st.integers(2, 12), st.sampled_from(FRACTIONS))
+@example(3475, 2, 0.1)  # constraints of which the span sees nothing
+@example(3475, 3, -1.0)
 @settings(max_examples=80, deadline=None)
 def test_reduced_pencil_is_the_projected_one(seed, p, fraction):
     pencil, k, graph = random_pencil(seed, largest=80)
@@ -241,8 +243,9 @@ def test_reduced_pencil_is_the_projected_one(seed, p, fraction):
     np.testing.assert_allclose(inside.to_dense(), T, atol=1e-12 * size)
     spectrum = np.linalg.eigvalsh(T)[::-1]
     np.testing.assert_allclose(inside.kth_largest(1), spectrum[0], atol=1e-12 * size)
-    assume(abs(T).max() > 1e-12 * size)  # a pencil of rounding alone has no pairs to speak of
-    beta = fraction * (spectrum[k - 2] if k - 2 < spectrum.size else spectrum[0])
+    assert inside.is_zero == (abs(T).max() <= 1e-14 * size)
+    unit = size if inside.is_zero else spectrum[k - 2 if k - 2 < spectrum.size else 0]
+    beta = fraction * unit
     lam, C, cost = restricted(basis, Q, beta)
     # Components are tied by a small positive value, so Λ stands for UᵀL̄U.
     theta = np.concatenate([[0.0], basis.values[:p]])

@@ -31,7 +31,14 @@ from mustlink.core.result import Convergence
 from mustlink.discretize.assign import ASSIGNMENTS
 from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconstrained
 from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Problem, SmoothBasis
+from mustlink.eigen.smooth_subspace import (
+    CANCELLED,
+    DENSE,
+    EigenOptions,
+    EigenSolution,
+    Problem,
+    SmoothBasis,
+)
 from mustlink.errors import InfeasibleError
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian
@@ -137,15 +144,17 @@ class ConstrainedCut(Problem):
         return EigenSolution(best.vectors, best.lam, best.cost, b, unit, convergence)
 
     def inside(self, basis: SmoothBasis, value: float) -> EigenSolution:
-        """As ever; where nothing is demanded the smoothest directions beside z."""
-        if self.acts:
-            return super().inside(basis, value)
+        """As ever; where nothing is demanded, or it cancels, the smoothest directions beside z."""
+        restricted = self.restricted(basis)
+        if restricted.acts:
+            return basis.on_nodes(restricted.solve(value, DENSE))
         count, space, volume = min(self.columns, basis.p), basis.space, basis.laplacian.volume
         V = space.columns(basis.whole, slice(1, 1 + count))
         space.blend(V, space.signs(V) * np.sqrt(volume))
         values, had = basis.values[:count], basis.residuals[:count]
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0.0)))
-        return EigenSolution(V, values, values * volume, 0.0, 0.0, sharp, p=basis.p)
+        note = CANCELLED if self.acts else ""
+        return EigenSolution(V, values, values * volume, 0.0, 0.0, sharp, note, basis.p)
 
     def kth(self, k: int) -> float:
         """λ_k(Q̄), the last one if there are fewer."""

@@ -98,9 +98,16 @@ class SmoothBasis:
         return ProjectedLaplacian(values, self.laplacian.volume)
 
     def inside(self, operator: ConstraintOperator) -> ConstraintOperator:
-        """UᵀQ̄U as the same kind of operator, on 1 + p coefficients."""
-        width = 1 + self.p
-        return dense_operator(operator.within(self.whole)[:width, :width])
+        """UᵀQ̄U as the same kind of operator, on 1 + p coefficients; 0 where constraints cancel."""
+        return dense_operator(operator.within(self.whole, 1 + self.p))
+
+    def on_nodes(self, found: EigenSolution) -> EigenSolution:
+        """A restricted problem's solution as vectors on the nodes."""
+        V = self.combine(found.vectors)
+        self.space.blend(V, self.space.signs(V))
+        had = self.residuals
+        sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0)))
+        return replace(found, vectors=V, convergence=sharp, p=self.p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,15 +337,15 @@ class Problem(ABC):
 
     def inside(self, basis: SmoothBasis, value: float) -> EigenSolution:
         """The solution in the span of a basis, as vectors on the nodes."""
-        result = self.restricted(basis).solve(value, DENSE)
-        V = basis.combine(result.vectors)
-        basis.space.blend(V, basis.space.signs(V))
-        had = basis.residuals
-        sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0)))
-        return replace(result, vectors=V, convergence=sharp, p=basis.p)
+        restricted = self.restricted(basis)
+        found = basis.on_nodes(restricted.solve(value, DENSE))
+        return found if restricted.acts or not self.acts else replace(found, note=CANCELLED)
 
 
 DENSE = EigenOptions("dense")
+CANCELLED = (
+    "constraints cancel one another in the smooth subspace: its vectors follow the graph alone"
+)
 
 
 @contextmanager

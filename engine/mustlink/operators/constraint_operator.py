@@ -28,6 +28,7 @@ from mustlink.space import Block, Small, Space
 Ints = NDArray[np.int64]
 _DENSE_SUPPORT = 2500  # constrained nodes up to which Q̄'s spectrum is found densely
 _SHARP, _RESTARTS = (1e-6, 1e-4, 1e-2), 300  # of ARPACK, one tolerance after the other
+_NOISE = 8.0  # roundings of a part of BᵀQ̄B, beside those of the sum, which grow as √s
 _ROUNDING = 1e-12  # relative size below which an eigenvalue of Q̄ is taken for zero
 
 
@@ -65,11 +66,30 @@ class ConstraintOperator:
             rows = self.inner(self.space.take(X, self.support))
             self.space.add_rows(Y, self.support, times * rows)
 
-    def within(self, B: Block) -> Small:
-        """BᵀQ̄B, symmetric, (b, b); from the rows of constrained nodes."""
+    def within(self, B: Block, width: int | None = None) -> Small:
+        """BᵀQ̄B for the first `width` columns of B, symmetric; 0 where only rounding is left of it.
+
+        It is the sum of parts Q̄_ij b_i b_jᵀ, b_i the rows of constrained nodes. Where these cancel
+        it comes out as rounding of the parts, whose eigenvalues would be taken for constraints.
+        """
         rows = self.space.take(B, self.support)
-        T = rows.T @ self.inner(rows)
-        return np.asarray((T + T.T) / 2, dtype=np.float64)
+        products = self.inner(rows)
+        T = (rows.T @ products)[:width, :width]
+        T = np.asarray((T + T.T) / 2, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # as in `inner`
+            size, beside = (np.linalg.norm(X[:, :width], axis=1) for X in (rows, products))
+            noise = np.finfo(rows.dtype).eps * (size @ beside)  # of B itself
+            noise += (_NOISE + np.sqrt(size.size)) * np.finfo(T.dtype).eps * self._total(size)
+            cancels = np.abs(T).max(initial=0.0) <= noise < np.inf
+        return np.zeros_like(T) if cancels else T
+
+    def _total(self, size: NDArray[np.float64]) -> float:
+        """Σ |Q̄_ij| size_i size_j, from above, for sizes (s,)."""
+        total = size @ (abs(self.matrix) @ size)
+        if self.factor is not None:
+            weight = abs(self.factor).T @ size
+            total += weight @ (abs(self.core) @ weight)
+        return float(total)
 
     def forms(self, B: Block) -> Small:
         """Every vᵀQ̄v of a block's columns, (b,)."""
