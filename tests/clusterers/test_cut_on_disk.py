@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.context.method_cost import FitInput
+from mustlink.core.resources import Budget
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import block_of_rows
@@ -119,6 +120,26 @@ def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
              ((300, None), (10**6, "1GB"))]  # fmt: skip
     assert adjusted_rand_score(*(one.labels_ for one in found)) == 1.0
     np.testing.assert_allclose(*(one.eigenvalues_ for one in found), atol=1e-6)
+
+
+@pytest.mark.thorough(but=1)
+@pytest.mark.parametrize("method", ["NCut", "SRCP"])
+def test_labels_do_not_depend_on_what_memory_is_left(rng, on_disk, monkeypatch, method):
+    """What the process holds differs where kernels were compiled: grids follow from the limit."""
+    W, group = planted_graph(rng, 200, 2, inside=0.2, across=0.02)
+    ends = rng.permutation(200)[:40].reshape(20, 2)
+    belief = np.where(group[ends[:, 0]] == group[ends[:, 1]], 1.0, -1.0)
+    known = ml.Constraints.from_pairs(ends, belief, n_nodes=200)
+    how = {"constraints": known} if method == "SRCP" else {}
+    found = []
+    for left in (10**4, 10**8, 10**10):
+        monkeypatch.setattr(Budget, "left", lambda _, left=left: left)
+        made = getattr(ml, method)(2, affinity="precomputed", random_state=0, memory="1GB")
+        found.append(made.fit(stored(W, 500), **how))
+    assert found[0].report_.convergence.solver == "lobpcg"
+    for other in found[1:]:
+        assert np.array_equal(found[0].labels_, other.labels_)
+        assert np.array_equal(found[0].embedding_[:], other.embedding_[:])
 
 
 def test_when_a_graph_stays_on_disk(rng):

@@ -70,7 +70,7 @@ POWERS = (1.0, 0.5, 0.25)
 ALL = "all"
 FACTORS = 2 * 10**9  # bytes for one part of the constraints where there is no memory limit
 _SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
-_PLACES = 4  # bytes a node while a region is gathered
+_PLACES = 4  # bytes a node while a region is gathered, beside what is there all the time
 _BUFFERS = 80 * 10**6  # for blocks of rows that are read and joined
 _TOLD = ("power", "variant", "kept", "mncut")  # of a candidate in the report
 _DIGITS = 10  # of MNCut: the same clusters under other numbers differ by rounding
@@ -284,8 +284,9 @@ class PropagatedConstraints(InformedClusterer):
         if work.home != DISK:
             return RankRows(laplacian)
         give_back()
-        left, beside = work.recorder.budget.left(), _PLACES * work.n_nodes + RESERVE + _BUFFERS
-        room = FACTORS if left is None else max(0, left - beside)
+        planned = work.recorder.budget.planned
+        beside = (_PLACES + work.at_rest) * work.n_nodes + RESERVE + _BUFFERS
+        room = FACTORS if planned is None else max(0, planned - beside)
         return DiskRows(laplacian, room, work.folder)
 
     def _of_power(self, moves: Moves, F: PropagatedPairs, power: float) -> Moves:

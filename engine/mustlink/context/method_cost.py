@@ -329,9 +329,14 @@ class DiskCost:
         """Aggregates of nodes, as a rule."""
         return int(_AGGREGATES * self.n)
 
+    @property
+    def at_rest(self) -> int:
+        """Bytes a node that are there all the time."""
+        return self.held + (_TOLD if self.told else 0)
+
     def _bytes(self, columns: int, grids: int, each: int) -> int:
         """Of the process with so many columns of a block in memory, beside coarse grids."""
-        at_rest = Stage(PROGRAM + _BUFFERS + grids, self.held + (_TOLD if self.told else 0))
+        at_rest = Stage(PROGRAM + _BUFFERS + grids, self.at_rest)
         at_once = Stage(node=max(each * columns, _SET_UP, self.answers))
         return at_rest.and_(at_once).bytes(self.n, self.nnz)
 

@@ -162,6 +162,15 @@ class Budget:
         peak = peak_bytes()
         return (peak if peak > self._seen else resident_bytes()) - self._others
 
+    @property
+    def planned(self) -> int | None:
+        """Bytes that the limit leaves beside the program; None without one.
+
+        The same in every run, whatever was compiled or read before: what changes numbers asks this,
+        and not what is `left`.
+        """
+        return None if self.limit is None else self._most - PROGRAM
+
     def left(self) -> int | None:
         """Bytes that may be taken beside what there is now; None without a limit."""
         if self.limit is None:

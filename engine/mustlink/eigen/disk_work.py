@@ -8,7 +8,6 @@ Chebyshev filters from the same start 9 and 16.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -25,7 +24,6 @@ from mustlink.core.result import EigenResult
 from mustlink.eigen.plain_solve import chebyshev, n_guard_vectors, nested
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import DISK, RowWork
-from mustlink.errors import OutOfMemoryError
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
 from mustlink.graph.graph import Derived, is_network
 from mustlink.graph.row_buckets import scratch_graph
@@ -49,7 +47,9 @@ class DiskWork(RowWork):
     """A graph on disk with the recorder of one fit; temporary files are in `folder`.
 
     What a `keeper` keeps is there for a later run. `columns` are computed together, at most; how
-    many of them are in memory follows from the recorder's budget.
+    many of them are in memory follows from what the recorder's budget has left, which changes no
+    number. What does, grids, follows from the limit and from sizes alone. `at_rest` are bytes a
+    node that are there all the time.
     """
 
     graph: DiskGraph
@@ -57,6 +57,7 @@ class DiskWork(RowWork):
     recorder: Recorder = field(default_factory=Recorder)
     folder: Any = None
     keeper: CheckpointStore | None = None
+    at_rest: int = 0
     derived: Derived = field(default_factory=Derived)
 
     home: ClassVar[str] = DISK
@@ -170,7 +171,7 @@ class DiskWork(RowWork):
                 yield RowBlock(block.first, rows.indptr, rows.indices, data, block.n_nodes)
 
         made = scratch_graph(self.n_nodes, blocks(), {"kind": "adjusted"}, folder=self.folder)
-        return DiskWork(made, self.columns, self.recorder, self.folder)
+        return DiskWork(made, self.columns, self.recorder, self.folder, at_rest=self.at_rest)
 
     def from_mapped(self, made: DiskWork, X: Block, fill: float = 0) -> Block:
         """Both have rows for all nodes."""
@@ -208,8 +209,9 @@ class DiskWork(RowWork):
         with self.recorder.stage("multigrid set-up") as advance:
             made = stored_grids(laplacian, advance, self._most_links)
         if made is not None:
-            coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
-            with suppress(OutOfMemoryError):
+            room = self._beside_grids(made.sizes[1])
+            if room is None or room >= RESERVE // 2:
+                coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
                 return made.within(self._room(coarse))
         return None
 
@@ -259,14 +261,18 @@ class DiskWork(RowWork):
     @property
     def _most_links(self) -> int | None:
         """Links between aggregates that there is room for."""
-        left = self.recorder.budget.left()
-        if left is None:
-            return None
         n, nnz = self.graph.n_nodes, self.graph.n_entries
-        width = self._width(self.columns)
-        aggregates = DiskCost(n, nnz, width).aggregates
-        room = left - columns_bytes(n, 1) - coarse_bytes(aggregates, width)
-        return links_in(room, aggregates)
+        aggregates = DiskCost(n, nnz, self.columns).aggregates
+        room = self._beside_grids(aggregates)
+        return None if room is None else links_in(room, aggregates)
+
+    def _beside_grids(self, aggregates: int) -> int | None:
+        """Bytes beside a column and coarse grids without their links; None without a limit."""
+        n, planned = self.graph.n_nodes, self.recorder.budget.planned
+        if planned is None:
+            return None
+        coarse = coarse_bytes(aggregates, self._width(self.columns))
+        return planned - self.at_rest * n - columns_bytes(n, 1) - coarse
 
     def _width(self, k: int) -> int:
         linked = self.graph.n_nodes - self.seen.isolated

@@ -593,4 +593,4 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             limit = size_text(budget)
             recorder.note(f"memory: graph and vectors stay on disk to stay within {limit}")
         folder = None if keeper is None else keeper.scratch
-        return DiskWork(graph, columns, recorder, folder, keeper)
+        return DiskWork(graph, columns, recorder, folder, keeper, cost.at_rest)
