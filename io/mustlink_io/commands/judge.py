@@ -188,19 +188,25 @@ def show_scores(found: Sequence[Mapping[str, Any]]) -> None:
         return [*words, kept.get("balanced", kept.get("kept")), *cut]
 
     measures = ("ARI", "NMI", "accuracy", "right", "kept", "modularity", "conductance", "cut")
-    names = ("file", "clusters", "-1", *measures)
+    names = ("file", "clusters", "-1", "known class", *measures)
     ranked = sorted(found, key=lambda one: [-1.0 if v is None else v for v in figures(one)])
     rows = [
         (
             one["labels"],
             len(one["sizes"]),
             one["unassigned"],
+            (one.get("truth") or {}).get("n_known", ""),
             *("" if value is None else f"{value:.4f}" for value in figures(one)),
         )
         for one in ranked
     ]
     used = [at for at in range(len(names)) if any(row[at] != "" for row in rows)]
-    table(stdout_console(), [names[at] for at in used], [[row[at] for at in used] for row in rows])
+    console = stdout_console()
+    table(console, [names[at] for at in used], [[row[at] for at in used] for row in rows])
+    facts(
+        console,
+        [(f"left out, {one['labels']}", _left_out(one.get("truth") or {})) for one in ranked],
+    )
 
 
 def show_score(result: Mapping[str, Any]) -> None:

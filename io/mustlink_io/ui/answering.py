@@ -25,6 +25,7 @@ from mustlink.selection.calibration import usual
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.jobs.points import RowSource
@@ -62,10 +63,12 @@ class Opened:
         carried = Carried.of(path)
         return cls(path, NodeSession(estimator, Journal.beside(path, estimator)), carried)
 
-    def called(self, row: int) -> list[str]:
-        """The name of a row, in a list; none where rows have no names."""
+    def called(self, rows: NDArray[np.int64]) -> dict[int, list[str]]:
+        """Of every row (b,) a list of its name; an empty one where rows have no names."""
         names = self.carried.names
-        return [] if names is None else [str(names[row : row + 1][0])]
+        if isinstance(names, FileNames):
+            return {row: [name] for row, name in names.of_rows(rows).items()}
+        return {row: [] if names is None else [str(names[row])] for row in rows.tolist()}
 
     @property
     def names(self) -> dict[Any, str]:
@@ -131,7 +134,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
     opened = Opened.of(text)
     asked = opened.session.questions(n, kind, strategy)
     files = None if show is None else picture_files(show, opened.session.n)
-    source = opened.source()
+    source, called = opened.source(), opened.called(asked.reshape(-1))
     named = opened.carried.names is not None
 
     def about(row: int) -> list[str]:
@@ -143,7 +146,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
         header += [f"{side}_{title}" for side in sides for title in ("now", *titles)]
         lines = [
-            [one for row in pair for one in (row, *opened.called(row))]
+            [one for row in pair for one in (row, *called[row])]
             + [one for row in pair for one in (opened.now(row), *about(row))]
             for pair in asked.tolist()
         ]
@@ -152,7 +155,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
     titles += [] if files is None else [PICTURE]
     header = [label_files.ROW, *(["name"] if named else []), "now", *_SURE, *titles]
     lines = [
-        [row, *opened.called(row), opened.now(row), *sure, *about(row)]
+        [row, *called[row], opened.now(row), *sure, *about(row)]
         for row, sure in zip(asked.tolist(), opened.likeliest(asked), strict=True)
     ]
     return label_files.questions_text(header, lines)
