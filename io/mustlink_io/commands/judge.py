@@ -30,6 +30,7 @@ from mustlink_io.terminal.console import (
     sizes_line,
     stdout_console,
     table,
+    with_name,
 )
 
 
@@ -217,11 +218,12 @@ def show_score(result: Mapping[str, Any]) -> None:
     truth, kept = result.get("truth") or {}, result.get("satisfaction")
     unassigned = result["unassigned"]
     apart = truth.get("ari_clustered")
+    names = _called(result)
     facts(
         console,
         [
             ("nodes", f"{result['n_nodes']:,}"),
-            ("cluster sizes", sizes_line(result["sizes"], result["names"])),
+            ("cluster sizes", sizes_line(result["sizes"], list(names.values()))),
             ("unassigned", nodes_left(unassigned)),
             ("nodes of known class", f"{truth['n_known']:,}" if truth else None),
             ("  left out", _left_out(truth)),
@@ -262,7 +264,14 @@ def _of_leiden(result: Mapping[str, Any]) -> str | None:
 def _worst(result: Mapping[str, Any]) -> str | None:
     if result.get("worst_conductance") is None:
         return None
-    return f"{result['worst_conductance']:.4f} (cluster {result['worst_cluster']})"
+    worst = result["worst_cluster"]
+    return f"{result['worst_conductance']:.4f} (cluster {_called(result).get(worst, worst)})"
+
+
+def _called(result: Mapping[str, Any]) -> dict[int, Any]:
+    """What clusters are called, by their numbers."""
+    names = result.get("class_names") or [""] * len(result["names"])
+    return {at: with_name(at, name) for at, name in zip(result["names"], names, strict=True)}
 
 
 @click.command(short_help="A page about a result, with pictures.")

@@ -25,6 +25,7 @@ from mustlink.selection.calibration import usual
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.file_names import BEFORE
 from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
@@ -229,16 +230,17 @@ def answer(
 
 def _slip(word: str, called: Collection[str]) -> str:
     """A word that no class is called, with the one that is spelt alike."""
-    alike = get_close_matches(word, called, 1)
-    meant = f"did you mean {alike[0]}?" if alike else "which is no class;"
+    small = {one.casefold(): one for one in called}
+    alike = get_close_matches(word.casefold(), small, 1)
+    meant = f": did you mean {small[alike[0]]}?" if alike else ", which is no class;"
     names = sorted(one for one in called if not one.isdigit()) or sorted(called)
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    return f"{word}: {meant} classes are {listed}; give one, or --new-classes to add it"
+    return f"{word}{meant} classes are {listed}; give one, or --new-classes to add it"
 
 
 def _put_aside(path: Path) -> str:
     """Keep a file that is written anew under another name; returns that."""
-    kept = path.with_name(f"{path.name}.before")
+    kept = path.with_name(path.name + BEFORE)
     kept.unlink(missing_ok=True)
     try:
         os.link(path, kept)  # the new one is put in its place, whole
