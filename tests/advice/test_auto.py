@@ -395,6 +395,14 @@ def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():
     np.testing.assert_allclose(found, trees.predict_proba(both))
 
 
+def test_columns_alone_take_no_eigenvectors(monkeypatch):
+    monkeypatch.setattr("mustlink.propagation.columns.smoothest", None)
+    work, known = Workspace(ml.knn_graph(X, random_state=0)), labelled(Y, 4)
+    found = Columns.of(X, work, 0, 5, 0).chances(known, np.arange(K), 7, 30)
+    trees = ExtraTreesClassifier(30, random_state=7).fit(X[known >= 0], known[known >= 0])
+    np.testing.assert_allclose(found, trees.predict_proba(X))
+
+
 def test_what_was_held_out_is_a_share_of_all_rows():
     """Of one class 90 of 100 rows, all right, of the other 10, of which half is right."""
     one = Candidate("GFHF", 0.5, held_out=0.75, right=[np.array([1.0, 1.0]), np.array([1.0, 0.0])])

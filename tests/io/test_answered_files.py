@@ -151,6 +151,7 @@ def test_a_class_that_is_new_has_its_name(table, verb, capsys):
     answered("out.h5", half[:-1], dogs, "--new-classes")
     assert Path("out.h5.before").read_bytes() == before
     assert "new classes dogs" in " ".join(capsys.readouterr().out.split())
+    run("score", "out.h5.before", "out.h5", "--truth", "out.h5")  # it is read by its own ending
     answered("out.h5", half[-1:], ["dogs"])  # by then it is known
     assert "new classes" not in capsys.readouterr().out
     assert np.unique(given("out.h5")[half]).tolist() == ["dogs" if verb == "propagate" else 3]
@@ -172,6 +173,9 @@ def test_a_slip_is_an_error_that_names_the_class(table, capsys):
     error = capsys.readouterr().err
     assert f"line 3 is answered {word}: did you mean {NAMES[0]}?" in error
     assert error.count("\n") == 1
+    for word, words in ((NAMES[0].upper(), f": did you mean {NAMES[0]}?"), ("qq", ", which is no")):
+        answered("out.h5", [3, 4], [NAMES[1], word], code=2)
+        assert f"line 3 is answered {word}{words}" in capsys.readouterr().err
     assert Path("out.h5").read_bytes() == before
     assert not Path("out.h5.before").exists()
 

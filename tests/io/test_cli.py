@@ -263,6 +263,9 @@ def test_names_of_classes_in_the_summary(mustlink, tmp_path, monkeypatch):
     assert code == 0, err
     assert re.search(r"cluster sizes +(\d \((left|mid|right)\): 40(, )?){3}", told), told
     assert "keeping" not in told
+    sizes = re.search(r"cluster sizes +(.+)", told)[1].strip()
+    code, told, _ = mustlink(f"score {tmp_path}/o.h5")
+    assert (code, re.search(r"cluster sizes +(.+)", told)[1].strip()) == (0, sizes)
     code, told, _ = mustlink("info named.csv")
     assert re.search(r"names +120 +text +of the nodes; the first is n0", told)
     for command in ("cluster named.csv -k 3 -m csc-gfhf", "propagate named.csv"):

@@ -104,6 +104,13 @@ def test_of_a_table_that_has_changed_no_columns_are_told(told, folder, tmp_path,
     assert "site" not in told("ask", tmp_path / "csp.h5", "-n", 1)[1].splitlines()[0]
 
 
+def test_questions_are_counted_by_rows_and_not_by_lines(told, tmp_path, monkeypatch):
+    text = 'row,note,answer\n1,"two\nlines",\n'
+    monkeypatch.setattr("mustlink_io.ui.answering.ask", lambda *_: text)
+    said = told("ask", "csp.h5", "-o", tmp_path / "ask.csv")[1]
+    assert said == f"1 question in {tmp_path / 'ask.csv'}\n"
+
+
 @pytest.mark.thorough
 def test_asking_imports_no_scikit_learn(folder):
     code = (

@@ -174,7 +174,11 @@ def test_rows_that_the_truth_has_and_the_result_has_not_are_left_out_and_told(
     truth = json.loads(said)["truth"]
     assert (code, truth["n_known"], truth["ari"]) == (0, N, 1.0)
     assert (truth["left_out"], truth["strange"]) == (2, ["x", "n99"])
-    assert "2 rows of the truth, not among the labelled: x, n99" in mustlink(line)[1]
+    words = "2 rows of the truth, not among the labelled: x, n99"
+    assert words in mustlink(line)[1]
+    both = mustlink(line.replace("score", "score set.h5:/labels"))[1]
+    assert both.count(f"left out, set.h5:/labels  {words}") == 2
+    assert ("known class" in both, f" {N} " in both.splitlines()[-4]) == (True, True)
     code, _, err = mustlink(f"{line} --strict")
     assert (code, "named 'x'" in err) == (2, True)
     (tmp_path / "more.csv").write_text("node,class\nx,1\ny,2\n")

@@ -197,7 +197,7 @@ class Priors:
     ) -> None:
         self.work, self.fitted = work, dict[str, Any]()
         self._estimator, self._points, self._seed, self._trial = estimator, points, seed, trial
-        self._columns: Columns | None = None
+        self._columns: dict[bool, Columns] = {}  # with smooth vectors beside them, or alone
         self._made: dict[str, Any] = {}
         self._labels: Any = None
 
@@ -230,15 +230,14 @@ class Priors:
 
     def _chances(self, labels: Ints, *, alone: bool) -> Any:
         classes = np.unique(labels[labels >= 0])
-        if self._columns is None:
+        if alone not in self._columns:
             if self._points is None:
                 raise InputError('parts: "columns" are of points in memory; leave them out')
             k, points = classes.size, as_points(self._points)
-            p = _VECTORS * k + 2
-            self._columns = Columns.of(points, self.work, p, USUAL * k, self._seed)
+            p = 0 if alone else _VECTORS * k + 2
+            self._columns[alone] = Columns.of(points, self.work, p, USUAL * k, self._seed)
         n_trees = _TRIAL_TREES if self._trial else TREES
-        made_of = replace(self._columns, vectors=self._columns.vectors[:, : 0 if alone else None])
-        return made_of.chances(labels, classes, self._seed, n_trees)
+        return self._columns[alone].chances(labels, classes, self._seed, n_trees)
 
     def _clusters(self, part: str, labels: Ints) -> Any:
         """Shares of the classes among the labels of a node's cluster, 0 where it has none."""

@@ -40,13 +40,15 @@ class Columns:
     ) -> Self:
         """With the p smoothest vectors D^-½v of the graph of the points, 0 without an edge.
 
-        They are the first of so many `computed`, which others take as well.
+        They are the first of so many `computed`, which others take as well; of p = 0 none is.
         """
-        graph, laplacian = work.graph, laplacian_of(work)
-        basis = smoothest(work, max(p, computed), seed=seed)
+        graph = work.graph
+        nodes = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+        if p == 0:
+            return cls(points, np.empty((graph.n_nodes, 0)), nodes)
+        laplacian, basis = laplacian_of(work), smoothest(work, max(p, computed), seed=seed)
         rows = np.zeros((graph.n_nodes, min(p, basis.p)))
         rows[laplacian.nodes] = (basis.vectors / laplacian.root_degree[:, None])[:, : rows.shape[1]]
-        nodes = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
         return cls(points, rows, nodes)
 
     def rows(self, some: Any) -> Block:

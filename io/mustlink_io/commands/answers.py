@@ -66,6 +66,8 @@ def ask(
     yes or no; leave it empty, or ?, where you do not know: that is not asked again. Rows that have
     a label are never asked.
     """
+    import csv
+    import io
     from pathlib import Path
 
     from mustlink_io.formats.labels import check_replaceable
@@ -81,7 +83,7 @@ def ask(
         return
     with writing.atomic(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    n_questions = text.count("\n") - 1
+    n_questions = sum(1 for _ in csv.reader(io.StringIO(text))) - 1
     if not quiet:
         click.echo(f"{n_questions} question{'' if n_questions == 1 else 's'} in {output}")
 

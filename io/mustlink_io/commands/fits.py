@@ -51,6 +51,7 @@ from mustlink_io.terminal.console import (
     stage_table,
     stdout_console,
     table,
+    with_name,
 )
 
 if TYPE_CHECKING:
@@ -288,10 +289,10 @@ def show(result: Result) -> None:
             ("mean confidence", mean_confidence(run)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(run.satisfaction)),
-            ("on the network", on_network(run.network)),
+            ("on the network", on_network(run.network, names)),
             ("normalised cut", bounded_cut(run.ncut)),
             ("held-out labels", held_out(run.baseline)),
-            ("stability", stability_row(run.stability)),
+            ("stability", stability_row(run.stability, names)),
             ("feasible", feasible(run)),
             ("edges", _adjusted(run.adjustment)),
             ("  F on them", _spread_of(run.adjustment)),
@@ -314,7 +315,7 @@ def _names(result: Result, of_classes: bool) -> Sequence[Any]:
     names = [text(name) for name in result.class_names]
     if of_classes:
         return names or result.classes
-    return [f"{at} ({name[:40]})" if name else at for at, name in enumerate(names)]
+    return [with_name(at, name) for at, name in enumerate(names)]
 
 
 def _adjusted(edges: ResultAdjustment | None) -> str | None:

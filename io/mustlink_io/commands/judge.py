@@ -30,6 +30,7 @@ from mustlink_io.terminal.console import (
     sizes_line,
     stdout_console,
     table,
+    with_name,
 )
 
 
@@ -188,19 +189,25 @@ def show_scores(found: Sequence[Mapping[str, Any]]) -> None:
         return [*words, kept.get("balanced", kept.get("kept")), *cut]
 
     measures = ("ARI", "NMI", "accuracy", "right", "kept", "modularity", "conductance", "cut")
-    names = ("file", "clusters", "-1", *measures)
+    names = ("file", "clusters", "-1", "known class", *measures)
     ranked = sorted(found, key=lambda one: [-1.0 if v is None else v for v in figures(one)])
     rows = [
         (
             one["labels"],
             len(one["sizes"]),
             one["unassigned"],
+            (one.get("truth") or {}).get("n_known", ""),
             *("" if value is None else f"{value:.4f}" for value in figures(one)),
         )
         for one in ranked
     ]
     used = [at for at in range(len(names)) if any(row[at] != "" for row in rows)]
-    table(stdout_console(), [names[at] for at in used], [[row[at] for at in used] for row in rows])
+    console = stdout_console()
+    table(console, [names[at] for at in used], [[row[at] for at in used] for row in rows])
+    facts(
+        console,
+        [(f"left out, {one['labels']}", _left_out(one.get("truth") or {})) for one in ranked],
+    )
 
 
 def show_score(result: Mapping[str, Any]) -> None:
@@ -211,11 +218,12 @@ def show_score(result: Mapping[str, Any]) -> None:
     truth, kept = result.get("truth") or {}, result.get("satisfaction")
     unassigned = result["unassigned"]
     apart = truth.get("ari_clustered")
+    names = _called(result)
     facts(
         console,
         [
             ("nodes", f"{result['n_nodes']:,}"),
-            ("cluster sizes", sizes_line(result["sizes"], result["names"])),
+            ("cluster sizes", sizes_line(result["sizes"], list(names.values()))),
             ("unassigned", nodes_left(unassigned)),
             ("nodes of known class", f"{truth['n_known']:,}" if truth else None),
             ("  left out", _left_out(truth)),
@@ -256,7 +264,14 @@ def _of_leiden(result: Mapping[str, Any]) -> str | None:
 def _worst(result: Mapping[str, Any]) -> str | None:
     if result.get("worst_conductance") is None:
         return None
-    return f"{result['worst_conductance']:.4f} (cluster {result['worst_cluster']})"
+    worst = result["worst_cluster"]
+    return f"{result['worst_conductance']:.4f} (cluster {_called(result).get(worst, worst)})"
+
+
+def _called(result: Mapping[str, Any]) -> dict[int, Any]:
+    """What clusters are called, by their numbers."""
+    names = result.get("class_names") or [""] * len(result["names"])
+    return {at: with_name(at, name) for at, name in zip(result["names"], names, strict=True)}
 
 
 @click.command(short_help="A page about a result, with pictures.")

@@ -307,8 +307,9 @@ def load_answers(path: Path, n: int) -> list[Answered]:
         names = PAIR if PAIR[0] in titles else (ROW,)
         missing = [name for name in (*names, ANSWER) if name not in titles]
         if missing and titles:
+            there = ", ".join(titles[:8]) + (" …" if len(titles) > 8 else "")
             raise InputError(
-                f"{path}: has no column {missing[0]}, but {', '.join(titles)[:60]}; give "
+                f"{path}: has no column {missing[0]}, but {there}; give "
                 f"{', '.join(names)} and {ANSWER}, as mustlink ask writes them"
             )
         found: dict[tuple[int, ...], Answered] = {}

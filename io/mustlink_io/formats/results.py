@@ -124,9 +124,9 @@ def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
 class About:
     """What a file has beside its labels; `classes`: they are those that `propagate` writes.
 
-    `class_names` are those of classes by number, `pixels` height and width of a picture whose
-    pixels are the nodes, `sides` the rows and columns that are nodes; `directed`: nodes have a
-    label as sender and one as receiver.
+    `class_names` are those of classes or clusters by number, `pixels` height and width of a picture
+    whose pixels are the nodes, `sides` the rows and columns that are nodes; `directed`: nodes have
+    a label as sender and one as receiver.
     """
 
     classes: bool = False
@@ -144,7 +144,7 @@ def about(text: str) -> About:
     with store.open_h5(place.path) as file:
         has = {name for name in ("classes", "class_names", "image", "row_labels", "sending_labels")
                if store.find(file, f"/{name}") is not None}  # fmt: skip
-        named = {"classes", "class_names"} <= has
+        named = "class_names" in has
         names = names_in(file, "/class_names", "/classes") if named else None
         sides: tuple[int, int] | None = None
         if "row_labels" in has:

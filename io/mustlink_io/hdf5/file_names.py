@@ -8,6 +8,7 @@ from pathlib import Path
 
 HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 EDGES = (".edges", ".txt", ".tsv")
+BEFORE = ".before"  # behind the name of a result that was replaced
 METIS = (".metis", ".graph")
 PICTURES = (".png", ".jpg", ".jpeg")
 SVMLIGHT = (".svmlight", ".libsvm")
@@ -55,8 +56,8 @@ class Place:
 
     @property
     def suffix(self) -> str:
-        """File name ending in small letters."""
-        return self.path.suffix.lower()
+        """File name ending in small letters; of a result that was put aside, its own."""
+        return Path(self.path.name.lower().removesuffix(BEFORE)).suffix
 
 
 def parse(text: str) -> Place:

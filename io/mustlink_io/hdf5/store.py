@@ -379,6 +379,14 @@ class FileNames:
         with open_h5(self.path) as file:
             return text_rows(file, "/names", rows)
 
+    def of_rows(self, rows: NDArray[np.int64]) -> dict[int, str]:
+        """Those of a few rows (b,), by their numbers; raises InputError."""
+        with open_h5(self.path) as file:
+            return {
+                row: text_rows(file, "/names", slice(row, row + 1))[0]
+                for row in np.unique(rows).tolist()
+            }
+
     @property
     def texts(self) -> FileNames:
         """Itself, where names in memory have an array."""

@@ -50,6 +50,8 @@ def score(
         "sizes": sizes.tolist(),
         "unassigned": int(np.count_nonzero(found < 0)),
     }
+    if about.class_names:
+        result["class_names"] = [about.class_names.get(one, "") for one in names.tolist()]
     real: Labels | None = None
     if truth is not None:
         n, sides = int(found.size), about.sides

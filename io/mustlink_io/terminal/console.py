@@ -168,6 +168,11 @@ def sizes_line(sizes: Sequence[int], names: Sequence[Any] = (), of: str = "clust
     return shown + (f", … ({len(sizes)} {of})" if len(sizes) > 20 else "")
 
 
+def with_name(number: int, name: str) -> int | str:
+    """Return a cluster by its number, with the class of most of its labelled nodes."""
+    return f"{number} ({name[:40]})" if name else number
+
+
 def nodes_left(count: int | None) -> str | None:
     """Return how many nodes have no cluster."""
     return f"{count:,} {'node' if count == 1 else 'nodes'} (label -1)" if count else None
@@ -185,11 +190,18 @@ def constraints_kept(kept: Satisfaction | None) -> str | None:
     return f"{words}; {apart}" if kept.n_unclustered else words
 
 
-def on_network(scores: Network | None) -> str | None:
-    """Return the scores on the edges of a network in one line."""
+def on_network(scores: Network | None, names: Sequence[Any] = ()) -> str | None:
+    """Return the scores on the edges of a network in one line; clusters may have names."""
     from mustlink.core.result import network_in_words
 
-    return None if scores is None else network_in_words(scores.model_dump())
+    if scores is None:
+        return None
+    found = scores.model_dump()
+    return network_in_words({**found, "worst_cluster": _called(found["worst_cluster"], names)})
+
+
+def _called(number: int | None, names: Sequence[Any]) -> Any:
+    return names[number] if number is not None and number < len(names) else number
 
 
 def bounded_cut(found: BoundedCut | None) -> str | None:
@@ -214,12 +226,13 @@ def held_out(scores: ResultBaseline | Mapping[str, Any] | None) -> str | None:
     return words + (f"; {some} not held out" if single else "")
 
 
-def stability_row(found: ResultStability | None) -> str | None:
-    """Return how far the clusters were found again, and the least stable of them."""
+def stability_row(found: ResultStability | None, names: Sequence[Any] = ()) -> str | None:
+    """Return how far the clusters were found again, and the least stable; they may have names."""
     if found is None:
         return None
     there = [(value, at) for at, value in enumerate(found.clusters) if value is not None]
-    least = f"; least, of cluster {min(there)[1]}: {min(there)[0]:.2f}" if there else ""
+    value, at = min(there, default=(0.0, 0))
+    least = f"; least, of cluster {_called(at, names)}: {value:.2f}" if there else ""
     return f"{found.mean:.2f} (adjusted Rand index without {found.share:.0%} of the edges){least}"
 
 

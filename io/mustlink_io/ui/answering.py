@@ -25,6 +25,8 @@ from mustlink.selection.calibration import usual
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.file_names import BEFORE
+from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.jobs.points import RowSource
@@ -62,10 +64,12 @@ class Opened:
         carried = Carried.of(path)
         return cls(path, NodeSession(estimator, Journal.beside(path, estimator)), carried)
 
-    def called(self, row: int) -> list[str]:
-        """The name of a row, in a list; none where rows have no names."""
+    def called(self, rows: NDArray[np.int64]) -> dict[int, list[str]]:
+        """Of every row (b,) a list of its name; an empty one where rows have no names."""
         names = self.carried.names
-        return [] if names is None else [str(names[row : row + 1][0])]
+        if isinstance(names, FileNames):
+            return {row: [name] for row, name in names.of_rows(rows).items()}
+        return {row: [] if names is None else [str(names[row])] for row in rows.tolist()}
 
     @property
     def names(self) -> dict[Any, str]:
@@ -131,7 +135,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
     opened = Opened.of(text)
     asked = opened.session.questions(n, kind, strategy)
     files = None if show is None else picture_files(show, opened.session.n)
-    source = opened.source()
+    source, called = opened.source(), opened.called(asked.reshape(-1))
     named = opened.carried.names is not None
 
     def about(row: int) -> list[str]:
@@ -143,7 +147,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
         header += [f"{side}_{title}" for side in sides for title in ("now", *titles)]
         lines = [
-            [one for row in pair for one in (row, *opened.called(row))]
+            [one for row in pair for one in (row, *called[row])]
             + [one for row in pair for one in (opened.now(row), *about(row))]
             for pair in asked.tolist()
         ]
@@ -152,7 +156,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
     titles += [] if files is None else [PICTURE]
     header = [label_files.ROW, *(["name"] if named else []), "now", *_SURE, *titles]
     lines = [
-        [row, *opened.called(row), opened.now(row), *sure, *about(row)]
+        [row, *called[row], opened.now(row), *sure, *about(row)]
         for row, sure in zip(asked.tolist(), opened.likeliest(asked), strict=True)
     ]
     return label_files.questions_text(header, lines)
@@ -226,16 +230,17 @@ def answer(
 
 def _slip(word: str, called: Collection[str]) -> str:
     """A word that no class is called, with the one that is spelt alike."""
-    alike = get_close_matches(word, called, 1)
-    meant = f"did you mean {alike[0]}?" if alike else "which is no class;"
+    small = {one.casefold(): one for one in called}
+    alike = get_close_matches(word.casefold(), small, 1)
+    meant = f": did you mean {small[alike[0]]}?" if alike else ", which is no class;"
     names = sorted(one for one in called if not one.isdigit()) or sorted(called)
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    return f"{word}: {meant} classes are {listed}; give one, or --new-classes to add it"
+    return f"{word}{meant} classes are {listed}; give one, or --new-classes to add it"
 
 
 def _put_aside(path: Path) -> str:
     """Keep a file that is written anew under another name; returns that."""
-    kept = path.with_name(f"{path.name}.before")
+    kept = path.with_name(path.name + BEFORE)
     kept.unlink(missing_ok=True)
     try:
         os.link(path, kept)  # the new one is put in its place, whole
