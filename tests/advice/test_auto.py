@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import blobs, labelled, planted_graph
-from mustlink.advice import auto, auto_input
+from mustlink.advice import auto, auto_input, candidates
 from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import NEVER, Recorder, Unheard
+from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.propagation.columns import Columns
@@ -80,6 +82,12 @@ SITUATIONS = {
         OF_NODES,
         {"affinity": "precomputed", "n_clusters": K},
     ),
+    "network, both": (
+        W,
+        {"y": labelled(OF_NODES, 8), "constraints": pairs_of(OF_NODES, 20)},
+        OF_NODES,
+        {"affinity": "precomputed", "n_clusters": K},
+    ),
     "two components": (
         PARTS,
         {"y": labelled(OF_PARTS, 30, np.random.default_rng(0))},
@@ -125,6 +133,27 @@ def test_the_choice_is_the_best_of_its_evidence_and_a_sound_answer(name):
     share = (score - usual)[far] / (held - usual)[far]
     np.testing.assert_allclose(share, share[0], atol=1e-9)
     assert 0 < share[0] < 1
+
+
+@pytest.mark.parametrize("name", ["both", "network, both"])
+def test_labels_of_all_classes_are_spread_beside_pairs_too(name, monkeypatch):
+    """And then single nodes move by the pairs, in the answer as in the trials; not without."""
+    way = {"both": candidates.OF_BOTH, "network, both": candidates.BOTH_OF_NETWORKS}[name]
+    data, known, y, options = SITUATIONS[name]
+    first = partial(sorted, key=lambda one: one.name != way.name)
+    monkeypatch.setattr(auto, "ranked", lambda tried, enough: first(tried))
+    est = ml.Auto(random_state=0, **options).fit(data, **known)
+    assert est.method_ == way.name
+    assert next(one for one in est.candidates_ if one["chosen"])["held_out"] is not None
+    assert adjusted_rand_score(est.labels_, y) > 0.9
+    plain = copy(est.estimator_)
+    plain._pull = 0.0
+    with pytest.raises(InputError, match="spreads labels"):
+        plain.refit(known["y"], constraints=known["constraints"])
+    plain.refit(known["y"])
+    both = known["constraints"] + Constraints.from_labels(known["y"])
+    moved, _ = rows_moved_by_pairs(est.graph_, plain.labels_, both, est.estimator_._pull, K)
+    np.testing.assert_array_equal(est.labels_, moved)
 
 
 def test_where_nothing_can_be_held_out_what_is_usual_decides():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +11,7 @@ import scipy.sparse as sp
 import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints import Constraints
-from mustlink.discretize.satisfaction import moved_by_pairs, satisfaction
+from mustlink.discretize.satisfaction import moved_by_pairs, rows_moved_by_pairs, satisfaction
 
 N, K = 90, 3
 
@@ -78,6 +80,31 @@ def test_labels_and_nodes_in_no_cluster_stay_and_no_cluster_is_lost():
     alone[40] = 1  # whose neighbours are all in the other cluster
     must = Constraints.from_pairs([[40, 41]], n_nodes=N)
     assert moved_by_pairs(graph, alone, must, 1.0, 2)[1] == 0
+
+
+def test_where_clusters_would_run_together_only_nodes_with_a_pair_move():
+    """One large clique of many clusters: neighbours alone put every node into the largest."""
+    k = 10
+    graph = ml.Graph.from_affinity(np.ones((N, N)) - np.eye(N))
+    start = np.arange(N) % k
+    start[: N // 5] = 0
+    labels = np.full(N, -1)
+    labels[-k:] = start[-k:]
+    pair = np.array([[1, int(np.flatnonzero(start == 3)[0])]])
+    known = Constraints.from_labels(labels) + Constraints.from_pairs(pair, n_nodes=N)
+    found, moved = moved_by_pairs(graph, start, known, 1.0, k)
+    assert moved >= 1
+    assert set(np.flatnonzero(found != start)) <= set(pair.ravel())
+
+
+def test_equal_rows_move_together():
+    graph, _, known, start = case(0)
+    rows = np.repeat(np.arange(N), 2)
+    twice = replace(graph, rows=rows)
+    nodes, moved = moved_by_pairs(graph, start, known, 1.0, K)
+    found, count = rows_moved_by_pairs(twice, start[rows], known, 1.0, K)
+    assert count == moved > 0
+    assert np.array_equal(found, nodes[rows])
 
 
 @pytest.mark.parametrize("method", ["CSP", "SRCP", "SSKK"])

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from mustlink.advice.auto_input import AutoInput
 from mustlink.advice.candidates import (
+    BOTH_OF_NETWORKS,
     LABELS,
     NCUT,
     NOTHING,
+    OF_BOTH,
     OF_NETWORKS,
     OF_PAIRS,
     OF_POINTS,
@@ -69,7 +71,6 @@ Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
 _TRUST = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is usual
-_PULL, _IN_NETWORKS = 0.7, 0.3  # of a pair on a node at the end; of all neighbours it is 1
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
@@ -85,6 +86,7 @@ class Auto(ClusterMixin, GraphEstimator):
       networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
+      Where all K classes have labels, too, also these spread, with the same moves.
 
     Every candidate is fitted without a part of what is known and predicts that part; beside it
     counts what is usual for as much side information, which decides alone where labels are one or
@@ -314,9 +316,10 @@ class Auto(ClusterMixin, GraphEstimator):
     def _ways(self, data: AutoInput) -> tuple[Way, ...]:
         if data.kind == NOTHING:
             return (NCUT,)
-        network = _is_network(data)
+        network = data.is_network
         if data.kind == PAIRS:
-            return PAIRS_OF_NETWORKS if network else OF_PAIRS
+            both = (BOTH_OF_NETWORKS if network else OF_BOTH,) if data.all_classes else ()
+            return *(PAIRS_OF_NETWORKS if network else OF_PAIRS), *both
         return OF_NETWORKS if network else OF_POINTS
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
@@ -327,6 +330,8 @@ class Auto(ClusterMixin, GraphEstimator):
         if way.parts and (data.prior is not None or not in_memory):
             return False
         if data.kind == PAIRS and data.is_soft and way.method != "CSP":
+            return False
+        if data.kind == PAIRS and way.parts and self._n_representatives(data.X) is not None:
             return False
         return in_memory or DISK in estimator_of(way.method).homes
 
@@ -419,10 +424,12 @@ class Auto(ClusterMixin, GraphEstimator):
         graph = data.graph
         if way.parts and graph is None:
             graph = self._graph_of(data, recorder)
-        if data.kind == LABELS and self.answers == CLUSTERS:
+        spreads = self.answers == CLUSTERS and (data.kind == LABELS or bool(way.parts))
+        if spreads:
             made = made_like(self, LabelClusters, self._used_seed)
             made.set_params(method=way.method, parts=way.parts, belief=way.belief)
             made.set_params(representatives=None if graph is not None else self.representatives)
+            made._pull = data.pull
         else:
             made = self._made(way.method, data)
         made.keep_in(self._keeper).allow(self._allowed)
@@ -438,7 +445,7 @@ class Auto(ClusterMixin, GraphEstimator):
             if data.points is None:
                 return made.fit(graph, data.labels_given, **more)
             return made.fit(data.X, data.labels_given, graph=graph, **more)
-        if data.kind == LABELS:
+        if spreads:
             made._columns_of = None if graph is None else data.points
         if data.kind != NOTHING:
             more |= {"y": data.y, "prior": data.prior, "belief": data.belief}
@@ -468,8 +475,8 @@ class Auto(ClusterMixin, GraphEstimator):
                 made.set_params(**{name: getattr(self, name)})
         if "n_clusters" in own and self.n_clusters is None and self._counts(data):
             made.set_params(n_clusters=AUTO)
-        if data.kind == PAIRS and not data.is_soft:
-            made._pull = _IN_NETWORKS if _is_network(data) else _PULL
+        if data.pull:
+            made._pull = data.pull
         return made
 
     def _counts(self, data: AutoInput) -> bool:
@@ -524,7 +531,3 @@ class Auto(ClusterMixin, GraphEstimator):
                 **({} if right is None else {"held_out": right}),
             },
         )
-
-
-def _is_network(data: AutoInput) -> bool:
-    return data.graph.is_network if data.graph is not None else data.points is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ Ints = NDArray[np.int64]
 
 _LABELS, MOST_PAIRS = 600, 1500  # of a sample, at most
 _HELD, _SPLITS = 0.25, 2  # share of the pairs held out, and how often
+_PULL, _IN_NETWORKS = 0.7, 0.3  # of pairs on single nodes
 _FEW = 3  # labels of a class in the mean from which folds say something
 _REPEATED, _FEW_PAIRS = 40, 300  # labels and pairs up to which they are dealt again
 
@@ -44,7 +45,8 @@ class _Rows:
 class AutoInput:
     """What a fit is given. `known` is of rows, `points` (n, d) are None of a graph.
 
-    `graph` is that of all rows, None where it is not made yet, `kind` what is known.
+    `graph` is that of all rows, None where it is not made yet, `kind` what is known, and
+    `all_classes` whether there are labels of as many classes as there are to be clusters.
     """
 
     X: Any
@@ -52,12 +54,13 @@ class AutoInput:
     kind: str
     y: Any = None
     constraints: Constraints | None = None
+    prior: Any = None
+    belief: Any = None
+    all_classes: bool = False
     points: Any = None
     graph: Graph | None = None
     graphs: Any = None
     sample_weight: Any = None
-    prior: Any = None
-    belief: Any = None
 
     @classmethod
     def of(
@@ -76,9 +79,10 @@ class AutoInput:
         known = side_information(where, y, constraints)
         kind = NOTHING if known.is_empty and prior is None else PAIRS
         classes = known.classes.size
-        if known.kind == "labels" and classes > 1 and n_clusters in (None, AUTO, classes):
+        all_classes = classes > 1 and n_clusters in (None, AUTO, classes)
+        if known.kind == "labels" and all_classes:
             kind = LABELS
-        return cls(X, known, kind, y, constraints, prior=prior, belief=belief)
+        return cls(X, known, kind, y, constraints, prior, belief, all_classes)
 
     @property
     def n(self) -> int:
@@ -117,6 +121,18 @@ class AutoInput:
         """Whether something is said that is neither a pair nor a label."""
         known = self.known
         return not (self.prior is None and known.soft is None and known.soft_labels is None)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the graph is none of points."""
+        return self.graph.is_network if self.graph is not None else self.points is None
+
+    @property
+    def pull(self) -> float:
+        """Of a pair on a single node at the end of a fit, where all of its neighbours have 1."""
+        if self.kind != PAIRS or self.is_soft:
+            return 0.0
+        return _IN_NETWORKS if self.is_network else _PULL
 
     @property
     def pairs_a_row(self) -> float:
@@ -175,6 +191,5 @@ class AutoInput:
         )
         part = [None if one is None else np.asarray(one) for one in (self.prior, self.belief)]
         prior, belief = (one if one is None or one.ndim == 0 else one[rows] for one in part)
-        return AutoInput(
-            points, known, self.kind, points=points, graph=graph, prior=prior, belief=belief
-        )
+        made = AutoInput(points, known, self.kind, points=points, graph=graph)
+        return replace(made, prior=prior, belief=belief, all_classes=self.all_classes)

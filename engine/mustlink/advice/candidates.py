@@ -5,7 +5,8 @@ What is known decides which candidates there are:
     nothing                              NCut
     labels of all K classes              propagators; on points also with the chances of a
                                          classifier on columns and smooth vectors as prior
-    pairs, labels of fewer classes       clusterers with constraints
+    pairs, labels of fewer classes       clusterers with constraints; where all K classes have
+                                         labels also these spread, and single nodes moved by pairs
 
 A candidate's score is
 
@@ -91,7 +92,23 @@ PAIRS_OF_NETWORKS = (
     Way("SSSC", "SSSC", (0.741, 0.790, 0.988)),
     Way("SSKK", "SSKK", (0.538, 0.649, 0.988)),
 )
-WAYS = {way.name: way for way in (*OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, NCUT)}
+# Beside pairs labels of all classes, which are spread; then nodes move by the pairs.
+OF_BOTH = Way(
+    "GFHF with columns, FastGE, NCut and pairs",
+    "GFHF",
+    (0.59, 0.67, 0.77),
+    (COLUMNS, "FastGE", "NCut"),
+    0.3,
+)
+BOTH_OF_NETWORKS = Way(
+    "GFHF with NCut, LLGC and pairs", "GFHF", (0.71, 0.74, 0.94), ("NCut", "LLGC"), 0.3
+)
+WAYS = {
+    way.name: way
+    for way in (
+        *OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, OF_BOTH, BOTH_OF_NETWORKS, NCUT
+    )
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- judging

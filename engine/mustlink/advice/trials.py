@@ -12,7 +12,9 @@ from mustlink.advice.auto_input import MOST_PAIRS, AutoInput
 from mustlink.advice.candidates import PAIRS, Way, pairs_right
 from mustlink.clusterers.label_clusters import Priors, hastened
 from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import merge_duplicates
 from mustlink.core.observe import Recorder
+from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.selection.cluster_count import count_clusters
 
 Ints = NDArray[np.int64]
@@ -38,8 +40,11 @@ class Trials:
         of all answers and l_c of the labels are c.
         """
         if self._data.kind == PAIRS:
-            found = self._fitted(way.method, fold.kept)
-            agreement = pairs_right(found.labels_[fold.nodes], fold.both, fold.given)
+            if way.parts:
+                found = self._spread(way, fold.kept)
+            else:
+                found = self._fitted(way.method, fold.kept).labels_
+            agreement = pairs_right(found[fold.nodes], fold.both, fold.given)
             held = fold.both.n_constraints - fold.given.n_constraints
             found_right = np.full(max(min(held, MOST_PAIRS), 1), agreement)
             return found_right, np.ones_like(found_right)
@@ -58,6 +63,19 @@ class Trials:
         k = labels.max() + 1
         sizes, counts = (np.bincount(x[x >= 0], minlength=k) for x in (answers, labels))
         return np.asarray(answers[fold] == own, dtype=np.float64), sizes[own] / counts[own]
+
+    def _spread(self, way: Way, known: Constraints) -> Ints:
+        """Answers (n,) by some of the labels and pairs, as `LabelClusters` has them."""
+        graph, labels, seed = self._work.graph, known.labels, self._auto._used_seed
+        assert labels is not None
+        made = hastened(self._auto._made(way.method, self._data))
+        made.fit_on(self._work, labels, seed, *self._priors.of(way.parts, way.belief, labels))
+        if graph.rows is not None or graph.weights is not None:
+            rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+            known = merge_duplicates(known, rows, self._work.weight_of_rows, graph.n_nodes)[0]
+        k = int(made.classes_.size)
+        answers = np.where(made.labels_ < 0, -1, np.searchsorted(made.classes_, made.labels_))
+        return rows_moved_by_pairs(graph, answers, known, self._data.pull, k)[0]
 
     def _fitted(self, method: str, known: Constraints) -> Any:
         """A clusterer fitted to some of the constraints, the first time in a usual subspace.

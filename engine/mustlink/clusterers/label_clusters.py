@@ -28,6 +28,7 @@ from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import unbound
 from mustlink.discretize.merge_tree import renumbered
+from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
@@ -59,7 +60,8 @@ class LabelClusters(InformedClusterer):
     "columns" and "columns alone", without smooth vectors (both of points), names of clusterers and
     of propagators; `belief` in it is in units of a row's degree.
 
-    Takes labels, of as many classes as there are clusters; pairs only where they follow from these.
+    Takes labels, of as many classes as there are clusters; pairs where they follow from these, or,
+    as a candidate of `Auto`, as moves of single nodes at the end (`moved_by_pairs`).
     After `fit`: as every clusterer; `embedding_` (n, K) are the shares of the classes in every row,
     `classes_` (K,) their numbers. Cost: that of the parts, and one propagation.
     """
@@ -112,7 +114,10 @@ class LabelClusters(InformedClusterer):
         self.graph_, self.classes_ = graph, spread.classes_
         self.embedding_ = spread.label_distributions_
         self.embedding_[labels != given] = given[labels != given, None] == self.classes_
-        self.labels_ = self._numbers(work, np.where(labels != given, given, spread.labels_), k)
+        answers = self._numbers(work, np.where(labels != given, given, spread.labels_), k)
+        self.labels_, moved = rows_moved_by_pairs(graph, answers, known, self._pull, k)
+        if moved:
+            recorder.note(f"pairs: {moved:,} nodes moved to where pairs and neighbours are")
         kept = warn_if_broken(self.labels_, known, recorder)
         choices, steps = spread.report_.choices, spread.report_.convergence
         choices = {one: value for one, value in choices.items() if one != "graph"}
@@ -121,7 +126,8 @@ class LabelClusters(InformedClusterer):
     def _labels_alone(self) -> Ints:
         """Labels (n,) of the rows; raises InputError where they are not all that is known."""
         given = self._given
-        if given is None or given.labels is None or given.kind != "labels":
+        kinds = ("labels", "mixed") if self._pull else ("labels",)
+        if given is None or given.labels is None or given.kind not in kinds:
             raise InputError(
                 f"constraints: {self.method} spreads labels; label nodes of every class, or take "
                 "CSP (-m csp) for pairs"
