@@ -15,7 +15,6 @@ from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
 from mustlink.selection.cluster_count import count_clusters
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _CHOSEN = {"power", "variant"}  # parameters that a refit would choose again

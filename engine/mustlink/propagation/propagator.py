@@ -58,7 +58,6 @@ from mustlink.propagation.held_out import (
 from mustlink.propagation.prior import GivenPrior, LabelSet, check_prior
 from mustlink.propagation.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
