@@ -534,11 +534,7 @@ class SearchBackend:
             yield some, search.visits(some)
 
     def finish(
-        self,
-        search: CellSearch,
-        lists: Lists,
-        deadline: Deadline,
-        advance: Callable[[float], None],
+        self, search: CellSearch, lists: Lists, deadline: Deadline, advance: Callable[[float], None]
     ) -> Iterator[tuple[slice, SomeLists]]:
         """Finish all lists, of one block of cells at a time; at the deadline they are left."""
         n = lists.shape[0]

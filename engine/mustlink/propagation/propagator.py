@@ -544,11 +544,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
 
 def fit_at(
-    estimator: Any,
-    work: Any,
-    y: NDArray[np.integer[Any]],
-    prior: Any = None,
-    belief: Any = None,
+    estimator: Any, work: Any, y: NDArray[np.integer[Any]], prior: Any = None, belief: Any = None
 ) -> Any:
     """Fit a propagator on ranks, a `RankWork`, to labels `y` (n,), -1 unknown; InputError.
 

@@ -195,9 +195,7 @@ _BEYOND = 10  # values drawn beyond the K-th, or as many again
 
 
 def spectrum(
-    values: NDArray[np.floating[Any]],
-    n_clusters: int | None = None,
-    title: str = "eigenvalues",
+    values: NDArray[np.floating[Any]], n_clusters: int | None = None, title: str = "eigenvalues"
 ) -> Figure:
     """Draw eigenvalues (q,) in their order, the first `n_clusters` filled, and mark the gap.
 

@@ -88,10 +88,7 @@ KINDS = (".html", ".htm")
 _NAMED = 8  # groups in the verdict
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
-_SHORT, _SHORT_SHARE = (
-    0.05,
-    0.005,
-)  # seconds, and share of the run, of stages in one row
+_SHORT, _SHORT_SHARE = (0.05, 0.005)  # seconds, and share of the run, of stages in one row
 
 
 def render(result: ReadResult, drawn: Mapping[str, ReportFigure]) -> str:

@@ -19,13 +19,7 @@ from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui.classes import (
-    class_number,
-    classes_of,
-    constraints_of,
-    is_known,
-    is_stated,
-)
+from mustlink_io.ui.classes import class_number, classes_of, constraints_of, is_known, is_stated
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
 _FOUND_BY = 100  # rows by which a cluster is found again when its name or colour is kept
