@@ -135,17 +135,13 @@ class AutoInput:
         return _IN_NETWORKS if self.is_network else _PULL
 
     @property
-    def pairs_a_row(self) -> float:
-        """Distinct pairs for a row."""
-        return self.known.merged[0].shape[0] / max(self.n, 1)
-
-    @property
     def level(self) -> int:
         """0, 1 or 2: how much is known, as `Way.usual` has it."""
         if self.kind == LABELS:
             least = int(np.unique(self.labels[self.labels >= 0], return_counts=True)[1].min())
             return int(np.searchsorted((_FEW, 6), least, side="right"))
-        return int(np.searchsorted((0.25, 1.0), self.pairs_a_row))
+        pairs_a_row = self.known.merged[0].shape[0] / max(self.n, 1)
+        return int(np.searchsorted((0.25, 1.0), pairs_a_row))
 
     @property
     def enough(self) -> bool:

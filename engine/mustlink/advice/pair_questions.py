@@ -249,10 +249,7 @@ def _at_random(
 # --- The next questions to a person about a fitted estimator, and when more stop to matter
 
 
-STRATEGIES = {
-    "labels": ("auto", "walks", "random"),
-    "pairs": ("auto", "neighbourhoods", "random"),
-}
+STRATEGIES = {"labels": ("auto", "walks", "random"), "pairs": ("auto", "neighbourhoods", "random")}
 
 
 def next_queries(

@@ -7,13 +7,7 @@ from typing import ClassVar, cast
 
 from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import (
-    acting,
-    cannot_links,
-    difference_form,
-    must_links,
-    sum_form,
-)
+from mustlink.constraints.links import acting, cannot_links, difference_form, must_links, sum_form
 from mustlink.core.check import check_choice, check_positive
 from mustlink.eigen.penalized import PenalizedProblem, PosteriorProblem, lost_variance
 from mustlink.eigen.smooth_subspace import Problem

@@ -14,13 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from mustlink.constraints.label_groups import DENSE_CORE, SoftLabels
-from mustlink.constraints.pairs import (
-    Floats,
-    Ints,
-    merge_pairs,
-    pairs_matrix,
-    upper_entries,
-)
+from mustlink.constraints.pairs import Floats, Ints, merge_pairs, pairs_matrix, upper_entries
 from mustlink.errors import InputError
 
 # A path costs a breadth-first search: the first ones are enough for a person to start from.

@@ -461,10 +461,7 @@ def merge_duplicates(
 
 
 def _folded(
-    given: Constraints,
-    used: Constraints,
-    membership: sp.csr_matrix,
-    rows: NDArray[np.integer[Any]],
+    given: Constraints, used: Constraints, membership: sp.csr_matrix, rows: NDArray[np.integer[Any]]
 ) -> Constraints:
     """Constraints of the nodes, by which results are scored, with Q' = P_wᵀQP_w as Q."""
     P = membership

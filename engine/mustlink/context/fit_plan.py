@@ -279,7 +279,8 @@ def plan_of_representatives(fit: PlanInput, p: int) -> Plan:
     n, d, name = given.n, given.d, "shares of representatives"
     work, peak = shares_work(n, p, d), PROGRAM + held
     stages.add("checking points", peak, seconds=duration("reading", 4.0 * n * d))
-    stages.add("representatives", peak, seconds=duration(name, choosing_work(n, p, d)))
+    choosing = 10.0 * shares_work(min(n, 10 * p), p, d)  # by k-means on a sample
+    stages.add("representatives", peak, seconds=duration(name, choosing))
     stages.add(name, peak, work)
     stages.changes.append(f"{p:,} representatives stand for {n:,} points")
     size = Size(p, few.nnz)
@@ -487,11 +488,6 @@ def representatives_for(
 def shares_work(n: int, p: int, d: int) -> float:
     """Multiplications, about, of finding the nearest of p representatives of n points."""
     return float(n) * p * (d + 16)
-
-
-def choosing_work(n: int, p: int, d: int) -> float:
-    """The same of choosing them by k-means on a sample."""
-    return 10.0 * shares_work(min(n, 10 * p), p, d)
 
 
 def represented(given: FitInput, p: int) -> FitInput:

@@ -98,7 +98,7 @@ def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
     if array.ndim not in (1, 2):
         raise InputError(f"{where}: shape {array.shape}; give one label per node")
     array = array.ravel()  # a picture's row by row
-    unknown = np.array([_is_unknown(label) for label in array.tolist()], dtype=bool)
+    unknown = np.array([text_of(label) in _UNKNOWN for label in array.tolist()], dtype=bool)
     try:
         names, codes = np.unique(array[~unknown], return_inverse=True)
     except TypeError:
@@ -109,10 +109,6 @@ def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
     found = np.full(array.shape[0], -1, dtype=np.int64)
     found[~unknown] = codes
     return found, names
-
-
-def _is_unknown(label: Any) -> bool:
-    return text_of(label) in _UNKNOWN
 
 
 def text_of(label: Any) -> str:

@@ -455,10 +455,7 @@ def cut_profile(affinity: sp.csr_matrix, vector: Floats) -> tuple[Floats, Floats
     values = vector[order]
     distinct = (values[1:] > values[:-1]) & (inside > 0) & (inside < total)
     left, right = inside[distinct], total - inside[distinct]
-    return (
-        ((values[1:] + values[:-1]) / 2)[distinct],
-        cut[distinct] * (1.0 / left + 1.0 / right),
-    )
+    return (((values[1:] + values[:-1]) / 2)[distinct], cut[distinct] * (1.0 / left + 1.0 / right))
 
 
 def best_split(affinity: sp.csr_matrix, vector: Floats) -> tuple[float, float]:

@@ -81,11 +81,7 @@ class LowRankPencil:
 
 
 def low_rank_pencil(
-    laplacian: Laplacian,
-    factor: Block,
-    *,
-    least: int = 1,
-    tol: float = 0.0,
+    laplacian: Laplacian, factor: Block, *, least: int = 1, tol: float = 0.0
 ) -> LowRankPencil:
     """Turn Φ̄ = `factor` (m, r); columns of B shorter than tol times the `least`-th go.
 

@@ -342,11 +342,7 @@ def _preconditioner(
 
 
 def _starts(
-    problem: PenalizedProblem,
-    grids: Hierarchy | None,
-    precondition: Map,
-    block: int,
-    seed: int,
+    problem: PenalizedProblem, grids: Hierarchy | None, precondition: Map, block: int, seed: int
 ) -> list[Block]:
     """Null vectors of the largest components, smooth vectors, responses to constraints, noise."""
     laplacian = problem.laplacian

@@ -29,14 +29,7 @@ from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.dense_algebra import NOISE, leading_pairs
 from mustlink.core.result import Convergence
-from mustlink.eigen.arpack import (
-    OutOfTimeError,
-    as_operator,
-    inverse,
-    leading,
-    random_start,
-    until,
-)
+from mustlink.eigen.arpack import OutOfTimeError, as_operator, inverse, leading, random_start, until
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg, promising
 from mustlink.eigen.plain_solve import is_small, n_guard_vectors, nested_start
 from mustlink.eigen.smooth_subspace import (

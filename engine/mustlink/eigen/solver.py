@@ -191,12 +191,7 @@ def _directly(work: Workspace, key: PairsKey) -> EigenResult | None:
 
 
 def smoothest(
-    work: Workspace,
-    p: int,
-    *,
-    solver: str = "auto",
-    tol: float | None = None,
-    seed: int = 0,
+    work: Workspace, p: int, *, solver: str = "auto", tol: float | None = None, seed: int = 0
 ) -> SmoothBasis:
     """Basis of at least p smooth directions, computed once and kept with the graph.
 

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from mustlink.context.stage_cache import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence, EigenResult
-from mustlink.eigen.plain_solve import (
-    DENSE_BELOW,
-    asked_tolerance,
-    first_pairs,
-    no_pairs,
-    tell_end,
-)
+from mustlink.eigen.plain_solve import DENSE_BELOW, asked_tolerance, first_pairs, no_pairs, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.structure import GraphLook

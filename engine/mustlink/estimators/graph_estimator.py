@@ -25,25 +25,10 @@ from mustlink.context.method_cost import (
 )
 from mustlink.context.stage_cache import CheckpointStore, StageCache, Workspace
 from mustlink.core import io_entry_points
-from mustlink.core.check import (
-    PlainParameters,
-    as_points,
-    as_random_state,
-    check_choice,
-)
+from mustlink.core.check import PlainParameters, as_points, as_random_state, check_choice
 from mustlink.core.observe import Recorder
-from mustlink.core.resources import (
-    AUTO,
-    Allowed,
-    allowed_memory,
-    named_memory,
-    size_text,
-)
-from mustlink.core.state import (
-    BaseEstimator,
-    check_columns,
-    check_is_fitted,
-)
+from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory, size_text
+from mustlink.core.state import BaseEstimator, check_columns, check_is_fitted
 from mustlink.eigen.disk_work import DiskWork
 from mustlink.eigen.solver import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY

@@ -17,12 +17,7 @@ from mustlink.core.check import as_csr, check_choice, check_positive, positive
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.graph import Graph, within_range
-from mustlink.graph.weights import (
-    WEIGHTS,
-    local_scales,
-    mean_distance,
-    neighbour_affinity,
-)
+from mustlink.graph.weights import WEIGHTS, local_scales, mean_distance, neighbour_affinity
 
 _BLOCK = 1 << 20  # entries of lists looked at in one go
 
@@ -264,10 +259,7 @@ def on_both_sides(y: Any, graph: Graph | DiskGraph) -> Any:
 
 
 _WEIGHT = "weight"  # the attribute of edges that all three agree on
-_UNDIRECTED = {
-    "networkx": "G.to_undirected()",
-    "igraph": "G.as_undirected(combine_edges='sum')",
-}
+_UNDIRECTED = {"networkx": "G.to_undirected()", "igraph": "G.as_undirected(combine_edges='sum')"}
 
 
 def unwrapped(X: Any) -> Any:

@@ -297,10 +297,7 @@ def dots(X: Block, Y: Block) -> Scalars:
 
 
 def blend(
-    out: Block,
-    keep: Scalars,
-    terms: list[tuple[Block, Scalars]],
-    columns: NDArray[np.int64],
+    out: Block, keep: Scalars, terms: list[tuple[Block, Scalars]], columns: NDArray[np.int64]
 ) -> None:
     """In place out[:, columns] = out[:, columns]·diag(keep) + Σ V·diag(a), one or two terms."""
     if out.size < FEW:

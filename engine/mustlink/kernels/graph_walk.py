@@ -156,10 +156,7 @@ _FIRST = 2  # neighbours of every node that are joined before the largest group 
 
 
 def union_find(
-    n_nodes: int,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    seed: NDArray[np.int64],
+    n_nodes: int, left: NDArray[np.int64], right: NDArray[np.int64], seed: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Group of every node, named by its smallest member, and which links were refused.
 

@@ -340,10 +340,7 @@ def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def scaled_permutation(
-    W: sp.csr_matrix,
-    nodes: NDArray[np.int64],
-    root: NDArray[np.float64],
-    dtype: np.dtype[Any],
+    W: sp.csr_matrix, nodes: NDArray[np.int64], root: NDArray[np.float64], dtype: np.dtype[Any]
 ) -> sp.csr_matrix:
     """S (m, m) with S_ij = W_{nodes[i], nodes[j]} / (root_i root_j), columns of rows rising.
 

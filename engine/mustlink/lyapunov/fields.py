@@ -315,11 +315,7 @@ def spans_of(count: int, work: NDArray[Any], pieces: int = PIECES) -> list[Span]
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
-def each_of(
-    task: Callable[[Span], Any],
-    spans: list[Span],
-    advance: Advance = silent,
-) -> list[Any]:
+def each_of(task: Callable[[Span], Any], spans: list[Span], advance: Advance = silent) -> list[Any]:
     """The results of all spans, in order, in as many threads as the fit may use."""
     with ThreadPoolExecutor(workers()) as pool:  # on Ctrl-C the pieces not yet begun are given up
         found = []

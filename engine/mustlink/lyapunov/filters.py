@@ -309,11 +309,7 @@ class Diffusion:
 
     def _columns(self, Y: Sources, advance: Advance) -> list[Any]:
         columns = self.problem.laplacian.local_diffusion(
-            Y.B,
-            self.filter.coefficients,
-            self.plan.thresholds,
-            self.plan.final,
-            self.dtype,
+            Y.B, self.filter.coefficients, self.plan.thresholds, self.plan.final, self.dtype
         )
         return each_of(columns, spans_of(Y.count, np.arange(Y.count + 1), 4 * PIECES), advance)
 

@@ -15,11 +15,7 @@ from mustlink.context.stage_cache import StageCache
 from mustlink.core.check import check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph.forms import (
-    graph_of_connectivity,
-    graph_of_distances,
-    is_connectivity,
-)
+from mustlink.graph.forms import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.graph.graph import Graph
 from mustlink.graph.shares import Shares
 from mustlink.graph.weights import WEIGHTS, rbf_graph

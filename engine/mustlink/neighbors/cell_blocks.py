@@ -48,11 +48,6 @@ _SPARE = 3  # kept beyond the list: products are less exact than differences
 Measured = tuple[NDArray[np.float32], NDArray[np.float64]]
 
 
-def runs_of(count: int) -> int:
-    """How many of so many cells are worked on together."""
-    return max(_FEWEST, min(_MOST, count // _RUNS))
-
-
 def edges_of(
     a: NDArray[np.integer],
     slot: NDArray[np.integer],
@@ -313,7 +308,7 @@ class CellSearch:
         self.cells, self.k, self.team = cells, k, team
         self.chunk = chunk or cells.shape[0]
         self.counts = np.diff(cells.starts)
-        self.together = runs_of(self.counts.size)
+        self.together = max(_FEWEST, min(_MOST, self.counts.size // _RUNS))
         largest, d = int(self.counts.max()), cells.shape[1]
         self.desks = Desks(largest, d, self.together, team, desks)
 
@@ -539,11 +534,7 @@ class SearchBackend:
             yield some, search.visits(some)
 
     def finish(
-        self,
-        search: CellSearch,
-        lists: Lists,
-        deadline: Deadline,
-        advance: Callable[[float], None],
+        self, search: CellSearch, lists: Lists, deadline: Deadline, advance: Callable[[float], None]
     ) -> Iterator[tuple[slice, SomeLists]]:
         """Finish all lists, of one block of cells at a time; at the deadline they are left."""
         n = lists.shape[0]

@@ -31,13 +31,7 @@ from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.cell_search import CellLists, search_cells
 from mustlink.neighbors.distances import BY_CELLS, POINTS, in_time, metric_name, resolved_metric
-from mustlink.neighbors.knn import (
-    GraphSpec,
-    possible,
-    threads_for,
-    warn_of_copies,
-    warn_of_recall,
-)
+from mustlink.neighbors.knn import GraphSpec, possible, threads_for, warn_of_copies, warn_of_recall
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows, prepare
 
 _RANGE = 1 << 20  # nodes looked at at once

@@ -91,12 +91,7 @@ def possible(k: int, n: int, recorder: Recorder) -> int:
 
 
 def planned(
-    X: Points,
-    k: int,
-    budget: int | None,
-    n_jobs: int | None,
-    *,
-    by_tasks: bool = False,
+    X: Points, k: int, budget: int | None, n_jobs: int | None, *, by_tasks: bool = False
 ) -> tuple[Points, NeighborPlan]:
     """The points, in memory if they may be, and the plan; raises InputError."""
     n, d = X.shape
@@ -396,12 +391,7 @@ class GraphSpec:
 
     @classmethod
     def checked(
-        cls,
-        n_neighbors: int,
-        metric: Any,
-        weights: str,
-        sigma: float | None,
-        n_jobs: int | None,
+        cls, n_neighbors: int, metric: Any, weights: str, sigma: float | None, n_jobs: int | None
     ) -> GraphSpec:
         """Options as a caller gives them, checked; raises InputError."""
         check_choice(weights, WEIGHTS, "weights")
@@ -527,11 +517,7 @@ def _equal(X: Points, recorder: Recorder) -> EqualRows | None:
 
 
 def _distinct(
-    points: Any,
-    X: Points,
-    unit: float,
-    equal: EqualRows,
-    metric: Any,
+    points: Any, X: Points, unit: float, equal: EqualRows, metric: Any
 ) -> tuple[Points, float]:
     """The first row of every kind, as they are compared; how many there are moves no point."""
     if isinstance(X, AnyRows):

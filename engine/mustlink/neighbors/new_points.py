@@ -20,11 +20,7 @@ from mustlink.graph.structure import fold
 from mustlink.graph.weights import edge_weights, local_scales
 from mustlink.neighbors.exact import nearest_points
 from mustlink.neighbors.knn import any_rows
-from mustlink.neighbors.points_by_rows import (
-    along_the_ground,
-    group_equal_rows,
-    scaled_points,
-)
+from mustlink.neighbors.points_by_rows import along_the_ground, group_equal_rows, scaled_points
 
 _BLOCK = 1 << 16  # new points at a time
 _NEIGHBOUR = 7  # whose distance is a node's scale

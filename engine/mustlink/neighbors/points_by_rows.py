@@ -106,7 +106,8 @@ class Prepared:
         for at, rows, first in runs(wanted, self.shape[1]):
             block = self[slice(first, int(rows[-1]) + 1)]
             found[at : at + rows.size] = block[rows - first]
-        return found if wanted.size == ids.size and _ascending(ids) else found[back.ravel()]
+        rising = wanted.size == ids.size and bool(np.all(ids[1:] > ids[:-1]))
+        return found if rising else found[back.ravel()]
 
     def blocks(self, nbytes: int = BLOCK_BYTES) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield (first row, rows) from the first to the last."""
@@ -226,10 +227,6 @@ def runs(wanted: NDArray[np.integer], width: int) -> Iterator[tuple[int, NDArray
             stop = at + int(np.searchsorted(wanted[at:b], wanted[at] + most))
             yield at, wanted[at:stop], int(wanted[at])
             at = stop
-
-
-def _ascending(ids: NDArray[np.integer]) -> bool:
-    return bool(np.all(ids[1:] > ids[:-1]))
 
 
 def _blocks(points: Any, nbytes: int) -> Iterator[tuple[int, NDArray[Any]]]:

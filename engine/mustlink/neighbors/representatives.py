@@ -26,16 +26,7 @@ from mustlink.core.check import as_integer, as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.shares import (
-    BLOCK,
-    Near,
-    Shares,
-    each_part,
-    gram_of,
-    mixed,
-    symmetric,
-    voted,
-)
+from mustlink.graph.shares import BLOCK, Near, Shares, each_part, gram_of, mixed, symmetric, voted
 from mustlink.graph.structure import fold
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.knn import knn_graph

@@ -33,14 +33,7 @@ from mustlink.graph.shares import each_part
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.cell_blocks import CellSearch, Measured, SearchBackend, finish
 from mustlink.neighbors.cell_rows import CellRows, Lists, SomeLists, Store
-from mustlink.neighbors.cells import (
-    Borders,
-    Centres,
-    Groups,
-    QuerySample,
-    Team,
-    known_neighbours,
-)
+from mustlink.neighbors.cells import Borders, Centres, Groups, QuerySample, Team, known_neighbours
 from mustlink.neighbors.points_by_rows import Prepared
 from mustlink.space.disk import DiskBlock, NamedFile
 
@@ -249,11 +242,7 @@ class TaskPasses(SearchBackend):
         self._shared.save("used", search.used)
 
     def finish(
-        self,
-        search: CellSearch,
-        lists: Lists,
-        deadline: Deadline,
-        advance: Callable[[float], None],
+        self, search: CellSearch, lists: Lists, deadline: Deadline, advance: Callable[[float], None]
     ) -> Iterator[tuple[slice, SomeLists]]:
         """Finish the lists of every block, and take them."""
         done = self._each(finished, search)

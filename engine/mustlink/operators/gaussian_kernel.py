@@ -75,12 +75,7 @@ def gaussian_factor(
             spread = error
         if len(pivots) >= least and error <= tol * spread:
             break
-    return FactoredKernel(
-        columns[: len(pivots)].T,
-        np.array(pivots, dtype=np.int64),
-        error,
-        spread,
-    )
+    return FactoredKernel(columns[: len(pivots)].T, np.array(pivots, dtype=np.int64), error, spread)
 
 
 def kernel_column(points: Block, node: int, sigma: float) -> Floats:

@@ -58,7 +58,6 @@ from mustlink.propagation.held_out import (
 from mustlink.propagation.prior import GivenPrior, LabelSet, check_prior
 from mustlink.propagation.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
@@ -545,11 +544,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
 
 def fit_at(
-    estimator: Any,
-    work: Any,
-    y: NDArray[np.integer[Any]],
-    prior: Any = None,
-    belief: Any = None,
+    estimator: Any, work: Any, y: NDArray[np.integer[Any]], prior: Any = None, belief: Any = None
 ) -> Any:
     """Fit a propagator on ranks, a `RankWork`, to labels `y` (n,), -1 unknown; InputError.
 

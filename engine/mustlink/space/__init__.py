@@ -3,14 +3,4 @@
 from mustlink.space.local import LocalSpace
 from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Series, Small, Space, Vector
 
-__all__ = [
-    "Block",
-    "Dots",
-    "Gram",
-    "GroupSums",
-    "LocalSpace",
-    "Series",
-    "Small",
-    "Space",
-    "Vector",
-]
+__all__ = ["Block", "Dots", "Gram", "GroupSums", "LocalSpace", "Series", "Small", "Space", "Vector"]

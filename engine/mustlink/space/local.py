@@ -81,11 +81,7 @@ class LocalSpace(Space):
         blocks.subtract(X, V, C, self._within)
 
     def blend(
-        self,
-        out: Array,
-        keep: Scalars,
-        *terms: tuple[Array, Scalars],
-        columns: Ints | None = None,
+        self, out: Array, keep: Scalars, *terms: tuple[Array, Scalars], columns: Ints | None = None
     ) -> None:
         where = np.arange(out.shape[1]) if columns is None else np.asarray(columns, np.int64)
         width = where.size

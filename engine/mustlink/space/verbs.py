@@ -134,11 +134,7 @@ class Space(Protocol):
 
     @abstractmethod
     def blend(
-        self,
-        out: Block,
-        keep: Scalars,
-        *terms: tuple[Block, Scalars],
-        columns: Ints | None = None,
+        self, out: Block, keep: Scalars, *terms: tuple[Block, Scalars], columns: Ints | None = None
     ) -> None:
         """In place out·diag(keep) + V·diag(a) + …, at most two terms (V, a), scalars or (b,).
 

@@ -20,8 +20,7 @@ from mustlink_io.terminal.progress import observing
     help="PNG: every opaque colour is a class; of a stack TIFF or .npy, 0 for none, 1, 2, ….",
 )
 @clusters(
-    "Parts, without strokes; auto, the default: as many as the picture shows.",
-    default="auto",
+    "Parts, without strokes; auto, the default: as many as the picture shows.", default="auto"
 )
 @click.option(
     "-o",

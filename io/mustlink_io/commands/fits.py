@@ -282,10 +282,7 @@ def show(result: Result) -> None:
             ("prior", prior_row(run.constraints)),
             (f"{noun} sizes", sizes_line(run.sizes or (), names, nouns)),
             ("unassigned", nodes_left(run.unassigned)),
-            (
-                "unanswered",
-                f"{run.unanswered:,} nodes (label -1)" if run.unanswered else None,
-            ),
+            ("unanswered", f"{run.unanswered:,} nodes (label -1)" if run.unanswered else None),
             ("mean confidence", mean_confidence(run)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(run.satisfaction)),
@@ -298,10 +295,7 @@ def show(result: Result) -> None:
             ("  F on them", _spread_of(run.adjustment)),
             *choice_rows(choices),
             ("convergence", run.convergence.status if run.convergence else None),
-            (
-                "time, peak memory",
-                f"{clock(run.seconds or 0)}, {size(run.peak_bytes or 0)}",
-            ),
+            ("time, peak memory", f"{clock(run.seconds or 0)}, {size(run.peak_bytes or 0)}"),
             ("written", result.output),
         ],
     )

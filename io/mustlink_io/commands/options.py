@@ -36,20 +36,15 @@ def _duration(context: click.Context, parameter: click.Parameter, value: Any) ->
     return None if value is None else parse_duration(value)
 
 
-def _cluster_count(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
-    """A number of clusters, or auto."""
-    if value == "auto":
+def _count_or_auto(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> int | str | None:
+    if value is None or value == "auto":
         return value
     try:
         return int(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is neither a whole number nor auto.") from None
-
-
-def _count_or_auto(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> int | str | None:
-    return None if value is None else _cluster_count(context, parameter, value)
 
 
 def _number_or_file(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -101,7 +96,7 @@ def _kind_weights(
 
 def clusters(help: str, **how: Any) -> Decorator:
     """The option of the number of clusters, or auto."""
-    how = {"metavar": "K|auto", "callback": _cluster_count, "help": help, **how}
+    how = {"metavar": "K|auto", "callback": _count_or_auto, "help": help, **how}
     return click.option("-k", "n_clusters", **how)
 
 
@@ -342,12 +337,6 @@ class Value(click.ParamType):  # type: ignore[type-arg]
             return value
 
 
-def options_of(methods: Mapping[str, Method], besides: set[str]) -> list[click.Parameter]:
-    """An option for every parameter that the methods have and `besides` does not name."""
-    names = dict.fromkeys(name for one in methods.values() for name in sorted(one.options))
-    return [_option_of(name, methods) for name in names if name not in besides]
-
-
 def _option_of(name: str, methods: Mapping[str, Method]) -> click.Option:
     """The option of a parameter, by annotations, defaults, docstrings and checks of estimators."""
     if name in _BY_HAND:
@@ -416,7 +405,10 @@ def with_methods(
 ) -> list[click.Parameter]:
     """The command's own parameters, with those of its methods before the weights of rows."""
     at = next(at for at, one in enumerate(own) if one.name == "sample_weight")
-    return [*own[:at], *options_of(methods, {str(one.name) for one in own}), *own[at:]]
+    names = dict.fromkeys(name for one in methods.values() for name in sorted(one.options))
+    besides = {str(one.name) for one in own}
+    made = [_option_of(name, methods) for name in names if name not in besides]
+    return [*own[:at], *made, *own[at:]]
 
 
 def method_help(methods: Mapping[str, Method]) -> str:

@@ -1,18 +1,7 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
-from mustlink_io.formats.datasets import (
-    InputData,
-    Want,
-    default_part,
-    load,
-    sha256,
-)
-from mustlink_io.formats.labels import (
-    LABEL_NAMES,
-    LabelCountError,
-    Labels,
-    load_classes,
-)
+from mustlink_io.formats.datasets import InputData, Want, default_part, load, sha256
+from mustlink_io.formats.labels import LABEL_NAMES, LabelCountError, Labels, load_classes
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
 from mustlink_io.formats.priors import load_beliefs, load_prior, load_weights
 from mustlink_io.formats.tables import NodeNames, names_or_none

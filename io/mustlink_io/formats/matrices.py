@@ -387,11 +387,7 @@ def read_svmlight(path: Path) -> tuple[sp.csr_matrix, None, str]:
     store.check_file(path)
     with store.refusing(f"{path}: not lines of `target column:value ...`"):
         X, _ = load_svmlight_file(str(path), dtype=np.float32)
-    return (
-        sp.csr_matrix(X),
-        None,
-        f"{path}: the first number of each line is left out",
-    )
+    return (sp.csr_matrix(X), None, f"{path}: the first number of each line is left out")
 
 
 def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:

@@ -24,13 +24,11 @@ LARGEST = 1_000_000  # weight in a file that is written, where weights must be r
 _LINES = 2**15  # nodes written at once
 
 
-def declared_size(path: Path) -> tuple[int, int]:
-    """Nodes and edges that the header declares; raises InputError."""
-    return _header(path)[:2]
+def header(path: Path) -> tuple[int, int, int, bool, int]:
+    """Nodes, edges, numbers before the neighbors of a node, whether edges have weights, lines.
 
-
-def _header(path: Path) -> tuple[int, int, int, bool, int]:
-    """Nodes, edges, numbers before the neighbors of a node, whether edges have weights, lines."""
+    As they are declared. Raises InputError.
+    """
     store.check_readable(path)
     with path.open(encoding="latin-1") as file:
         lines = enumerate((line.split() for line in file), start=1)
@@ -66,7 +64,7 @@ def read_metis(path: Path) -> tuple[sp.csr_matrix, str | None]:
     that is no node, weights that are not positive, and adjacency that is not symmetric. Lines
     are read by blocks.
     """
-    n, m, before, weighted, lines = _header(path)
+    n, m, before, weighted, lines = header(path)
     size_checks.check_fits(4 * path.stat().st_size, str(path))
     parts, ends = [], []
     for block in TextFile(path, lines, "", None).blocks("%"):

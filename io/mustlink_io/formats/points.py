@@ -69,11 +69,6 @@ class PointsSpec:
             return table  # numbers of columns count as if none had names of rows
         return tables.with_ids(table, self.ids, where, [word.strip().lower() for word in words])
 
-    @property
-    def by_itself(self) -> bool:
-        """Whether a table with words or empty cells is prepared though no step says how."""
-        return not self.gaps and replace(self.steps, drop=()).is_nothing
-
     def stays(self, shape: Sequence[int]) -> bool:
         """Whether points of a shape are left on disk."""
         return self.lazy_above is not None and 4 * math.prod(shape) > self.lazy_above
@@ -352,7 +347,7 @@ def points_of(
     codes, dropped = _numbered(table, one_hot), _numbered(table, drop)
     for option, wanted in (("one_hot", one_hot), ("drop", drop)):
         column_numbers(wanted, titles(table), len(rest), option)
-    if spec.by_itself:
+    if not spec.gaps and replace(spec.steps, drop=()).is_nothing:
         called = [*map(store.text, titles(table))] or [str(place) for place in range(len(rest))]
         kept = [place for place in range(len(rest)) if place not in dropped]
         found = points_of_table([(called[at], table.text(rest[at])) for at in kept], where)

@@ -178,11 +178,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             _whole("/row_labels", "a", "of the rows, which are the first nodes"),
             _whole("/column_labels", "b", "of the columns; a + b = n"),
             _whole("/sending_labels", "n", "nodes that send alike; -1 = sends nothing"),
-            _whole(
-                "/receiving_labels",
-                "n",
-                "nodes that receive alike; -1 = receives nothing",
-            ),
+            _whole("/receiving_labels", "n", "nodes that receive alike; -1 = receives nothing"),
         ),
     ),
     "classes": (

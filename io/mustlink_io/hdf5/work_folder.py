@@ -238,14 +238,9 @@ def folder_of(output: str | Path) -> Path:
 
 def entries(folder: Path) -> list[StageFile]:
     """The results in a folder, oldest first; files that cannot be read are of version -1."""
-    found = [_describe(path) for path in _files(folder)]
+    there = sorted(folder.iterdir()) if folder.is_dir() else ()
+    found = [_describe(path) for path in there if _PATTERN.fullmatch(path.name)]
     return sorted(found, key=lambda one: one.made)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Files that a run may have written, and none of another origin."""
-    if folder.is_dir():
-        yield from (path for path in sorted(folder.iterdir()) if _PATTERN.fullmatch(path.name))
 
 
 def _describe(path: Path) -> StageFile:

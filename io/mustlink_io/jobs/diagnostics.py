@@ -150,13 +150,6 @@ def clusters(graph: Any, labels: Labels) -> dict[str, list[Any]]:
     return _row_a_cluster(labels, *conductances(graph, of_nodes))
 
 
-def clusters_of_links(links: Any, labels: Labels) -> dict[str, list[Any]]:
-    """The same of a graph on disk, by the weights between its clusters."""
-    from mustlink.discretize.cuts import scores_of_links
-
-    return _row_a_cluster(labels, *scores_of_links(links)[1])
-
-
 def _row_a_cluster(labels: Labels, names: Any, conductance: Any, share: Any) -> dict[str, Any]:
     sizes = _sizes(labels, int(names.max(initial=-1)) + 1)[names]
     return {
@@ -307,8 +300,10 @@ def findings_of(estimator: Any, side: Constraints | Labels | None) -> dict[str, 
         if not spreads:
             found["spectrum"] = spectrum(graph)
     elif isinstance(graph, DiskGraph) and not spreads:
-        links = estimator._cut_on_disk.links
-        found["clusters"] = clusters_of_links(links, labels)
+        from mustlink.discretize.cuts import scores_of_links
+
+        scores = scores_of_links(estimator._cut_on_disk.links)[1]
+        found["clusters"] = _row_a_cluster(labels, *scores)
     return found
 
 

@@ -27,11 +27,7 @@ from mustlink_io.jobs.run import result_of
 
 
 def save_model(
-    estimator: Any,
-    path: str | Path,
-    *,
-    data: bool = True,
-    beside: Carried | None = None,
+    estimator: Any, path: str | Path, *, data: bool = True, beside: Carried | None = None
 ) -> None:
     """Write a fitted estimator as `mustlink cluster` or `propagate` would, with the model.
 

@@ -75,7 +75,7 @@ def shape_of(
     if want in ("bipartite", "directed"):
         pass
     elif place.suffix in formats.METIS and want is None:
-        nodes, edges = networks.declared_size(place.path)
+        nodes, edges = networks.header(place.path)[:2]
         return Shape(nodes, 0, 2 * edges, size)
     elif place.suffix == ".npy":
         declared = matrices.load_npy(place.path).shape

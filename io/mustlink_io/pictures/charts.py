@@ -56,7 +56,7 @@ def histogram(
             _beside_line(axes, value, f"{name} {value:,.3g}", to_the_left=near_right)
         axes.set(title=title, xlabel=xlabel, ylabel="nodes")
         axes.grid(axis="y")
-        axes.yaxis.set_major_formatter(_with_commas)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
     return figure
 
 
@@ -67,10 +67,6 @@ def _beside_line(axes: Any, x: float, words: str, *, to_the_left: bool) -> None:
         xytext=(-5 if to_the_left else 5, -4), fontsize=9, color=INK, bbox=_BOX,
         verticalalignment="top", horizontalalignment="right" if to_the_left else "left",
     )  # fmt: skip
-
-
-def _with_commas(value: float, _: int) -> str:
-    return f"{value:,.0f}"
 
 
 def constraints_kept(kinds: Mapping[str, Mapping[str, float]]) -> Figure:
@@ -199,9 +195,7 @@ _BEYOND = 10  # values drawn beyond the K-th, or as many again
 
 
 def spectrum(
-    values: NDArray[np.floating[Any]],
-    n_clusters: int | None = None,
-    title: str = "eigenvalues",
+    values: NDArray[np.floating[Any]], n_clusters: int | None = None, title: str = "eigenvalues"
 ) -> Figure:
     """Draw eigenvalues (q,) in their order, the first `n_clusters` filled, and mark the gap.
 

@@ -208,10 +208,7 @@ _GAP = 4  # pixels
 
 
 def slices(
-    volume: NDArray[Any],
-    labels: NDArray[np.integer[Any]],
-    ground: int,
-    colours: NDArray[np.uint8],
+    volume: NDArray[Any], labels: NDArray[np.integer[Any]], ground: int, colours: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], list[int]]:
     """Picture (h, w, 3) of nine slices at most, spread over the first axis, and their numbers.
 

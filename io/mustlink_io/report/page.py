@@ -88,10 +88,7 @@ KINDS = (".html", ".htm")
 _NAMED = 8  # groups in the verdict
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
-_SHORT, _SHORT_SHARE = (
-    0.05,
-    0.005,
-)  # seconds, and share of the run, of stages in one row
+_SHORT, _SHORT_SHARE = (0.05, 0.005)  # seconds, and share of the run, of stages in one row
 
 
 def render(result: ReadResult, drawn: Mapping[str, ReportFigure]) -> str:
@@ -106,7 +103,7 @@ def render(result: ReadResult, drawn: Mapping[str, ReportFigure]) -> str:
         f=facts,
         names=result.arrays.names,
         shown=result.show,
-        stable=_stable(facts),
+        stable=dict(enumerate(facts["stability"]["clusters"] if facts["stability"] else ())),
         verdict=_verdict(facts),
         todo=_next(facts),
         described={one["name"]: one for one in facts["about"]["groups"]},
@@ -128,12 +125,6 @@ def write(path: str, html: str) -> int:
     with writing.atomic(path) as temporary:
         temporary.write_bytes(data)
     return len(data)
-
-
-def check_ending(path: str) -> None:
-    """Raise InputError for a name that promises another format."""
-    if Path(path).suffix.lower() not in KINDS:
-        raise InputError(f"{path}: a page is written as {' or '.join(KINDS)}; change the ending")
 
 
 def beside(path: str) -> str:
@@ -229,12 +220,6 @@ def _next(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     found.append(("Compare with classes that you know", f"mustlink score {file} --truth FILE"))
     found.append(("Take the result elsewhere", f"mustlink convert {file} out.csv"))
     return found
-
-
-def _stable(facts: Mapping[str, Any]) -> dict[int, float | None]:
-    """Stability of every cluster by its number, where it was measured."""
-    found = facts["stability"]
-    return {} if found is None else dict(enumerate(found["clusters"]))
 
 
 def amount(entry: Mapping[str, Any], which: str) -> str:
@@ -340,7 +325,10 @@ def make(
     result = facts.read(path, show)
     target = output or (beside(path) if page_wanted else None)
     if target is not None:
-        check_ending(target)
+        if Path(target).suffix.lower() not in KINDS:
+            raise InputError(
+                f"{target}: a page is written as {' or '.join(KINDS)}; change the ending"
+            )
         writing.check_output(target, [path])
     if show is not None and target is None:
         raise InputError("--show: nothing is shown without a page; give -o, too")

@@ -89,14 +89,3 @@ def classes_of(
     taken = set(classes.tolist())
     return {one: found[one] if one in found else next(free) if one in taken else one
             for one in numbers.tolist()}  # fmt: skip
-
-
-def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
-    """Give clusters the names in the answers, in turn: each to that of most of its nodes."""
-    for one in answers:
-        if one.kind != "name":
-            continue
-        inside = estimator.labels_[one.nodes]
-        inside = inside[inside >= 0]
-        if inside.size:
-            estimator.name_clusters({int(np.bincount(inside).argmax()): str(one.value)})

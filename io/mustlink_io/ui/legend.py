@@ -52,7 +52,6 @@ class Legend:
             name="rename", margin=(22, 5, 5, 5), visible=session.takes_names
         )
         self.colour = widgets.ColorPicker(name="colour", width=60)
-        self._way = "cluster"
         self._fresh = False  # the colour is set by the page, not by the person
         self.order.param.watch(lambda _: self.refresh(self._way), "value")
         self.opacity.param.watch(lambda event: faded(event.new), "value")

@@ -19,7 +19,6 @@ from mustlink_io.ui.legend import SCALE, Legend, colours_of
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, packed, panel
 
-Floats = NDArray[np.float64]
 _OUTER = 0.001  # share of rows on either side that do not decide what is shown at first
 _MARGIN = 0.04
 _MAPS = 6  # vectors of a graph, among which its map is found

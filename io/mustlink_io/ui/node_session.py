@@ -19,14 +19,7 @@ from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui.classes import (
-    class_number,
-    classes_of,
-    constraints_of,
-    is_known,
-    is_stated,
-    name_clusters,
-)
+from mustlink_io.ui.classes import class_number, classes_of, constraints_of, is_known, is_stated
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
 _FOUND_BY = 100  # rows by which a cluster is found again when its name or colour is kept
@@ -45,10 +38,6 @@ def _pairs_of(known: NDArray[np.bool_]) -> int:
     """Pairs of rows with labels."""
     count = int(known.sum())
     return count * (count - 1) // 2
-
-
-def _is_made(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 class NodeSession:
@@ -332,9 +321,10 @@ class NodeSession:
         return {group: colour for group, colour in found.items() if group in self.groups}
 
     def _group_of(self, answer: Answer) -> Any:
-        """The cluster or class that most nodes of an answer are in."""
-        found, count = np.unique(self.labels[answer.nodes], return_counts=True)
-        return found[count.argmax()].item() if found.dtype.kind != "O" else found[count.argmax()]
+        """The cluster or class that most nodes of an answer are in, of those that are in one."""
+        inside = self.labels[answer.nodes]
+        found, count = np.unique(inside[is_known(inside)], return_counts=True)
+        return found.tolist()[count.argmax()] if found.size else None
 
     def class_of(self, group: Any) -> Any:
         """The class that a cluster stands for, as an answer records it; see `choices`."""
@@ -453,7 +443,9 @@ class NodeSession:
         there = {one: name for one, name in self._first_names.items() if one in self.labels}
         gone = dict.fromkeys(self.estimator.cluster_names_, "")
         self.estimator.name_clusters({**gone, **there})
-        name_clusters(self.estimator, self.answers)
+        for one in self.answers:
+            if one.kind == "name" and (group := self._group_of(one)) is not None:
+                self.estimator.name_clusters({group: str(one.value)})
 
     def questions(self, n: int, kind: str = "labels", strategy: str = "auto") -> NDArray[Any]:
         """Nodes (m,) or pairs (m, 2) whose answers would help most, m <= n; raises InputError."""
@@ -505,7 +497,8 @@ class NodeSession:
                     self._refit(fits[:to])
                     states[fits[:to]] = dict(vars(self.estimator))
                 at = to
-            of_one = sum(one.nbytes for one in vars(self.estimator).values() if _is_made(one))
+            arrays = [one for one in vars(self.estimator).values() if isinstance(one, np.ndarray)]
+            of_one = sum(one.nbytes for one in arrays)
             least = {fits[:stop] for stop in stops} | {fits}
             for one in [*states][: -max(2, _STATES // max(of_one, 1))]:
                 if one not in least:
