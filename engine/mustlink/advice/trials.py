@@ -17,6 +17,7 @@ from mustlink.core.observe import Recorder
 from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.selection.cluster_count import count_clusters
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _CHOSEN = {"power", "variant"}  # parameters that a refit would choose again
