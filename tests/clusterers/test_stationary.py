@@ -13,10 +13,9 @@ import oracles
 from cases import random_graph
 from mustlink.clusterers import csc_gfhf
 from mustlink.clusterers.csc_gfhf import stationary_labelings, stationary_residual
-from mustlink.constraints.links import NodeMatrix
 from mustlink.eigen.pencil import Pencil, dense_pencil
 from mustlink.errors import InputError
-from mustlink.operators.constraint_operator import local_operator
+from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 
 seeds = st.integers(0, 2**31)
@@ -39,11 +38,6 @@ def case(seed, components=1, n=None):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(15, 50)) if n is None else n
     return rng, n, random_graph(rng, n, components)
-
-
-def on_nodes(known, laplacian):
-    """Q̄ of constraints that are a matrix, in the graph's working order."""
-    return local_operator(NodeMatrix(known.matrix), laplacian, known.nodes, scaled=True)
 
 
 # --- Definition 1
@@ -137,7 +131,7 @@ def test_claim_1_csc_at_beta_0_finds_the_stationary_labelings(seed):
     Q_bar = Q / np.sqrt(np.outer(d, d))
     lam, F = stationary_labelings(S, Q_bar)
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
-    pencil = Pencil(laplacian, on_nodes(known, laplacian), 0.0)
+    pencil = Pencil(laplacian, constraint_operator(known, laplacian), 0.0)
     all_ = dense_pencil(pencil)
     np.testing.assert_allclose(np.sort(all_.lam), lam, rtol=1e-6)
     V = laplacian.from_working_order(all_.vectors)
@@ -181,7 +175,7 @@ def test_claim_3_csc_without_knowledge_finds_those_of_llgc(seed, alpha):
     # Q̄ = I is Q = D.
     known = ml.Constraints.from_matrix(np.diag(d))
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
-    pencil = Pencil(laplacian, on_nodes(known, laplacian), 0.0)
+    pencil = Pencil(laplacian, constraint_operator(known, laplacian), 0.0)
     found = dense_pencil(pencil)
     assert found.lam.size == n - 1  # all but λ = 0
     V = laplacian.from_working_order(found.vectors)

@@ -221,6 +221,14 @@ def _descending(matrix: Block) -> NDArray[np.float64]:
     return values
 
 
+def constraint_operator(
+    constraints: Constraints, laplacian: NormalizedLaplacian
+) -> ConstraintOperator:
+    """Q̄ of the constraints in the graph's working order. Cost O(n + constraints)."""
+    Q = NodeMatrix(constraints.matrix, constraints.factor, constraints.core)
+    return local_operator(Q, laplacian, constraints.nodes, scaled=True)
+
+
 def local_operator(
     Q: NodeMatrix,
     laplacian: PlacedLaplacian,
