@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -187,5 +187,5 @@ class AutoInput:
         )
         part = [None if one is None else np.asarray(one) for one in (self.prior, self.belief)]
         prior, belief = (one if one is None or one.ndim == 0 else one[rows] for one in part)
-        made = AutoInput(points, known, self.kind, points=points, graph=graph)
-        return replace(made, prior=prior, belief=belief, all_classes=self.all_classes)
+        more: dict[str, Any] = {"prior": prior, "belief": belief, "all_classes": self.all_classes}
+        return AutoInput(points, known, self.kind, points=points, graph=graph, **more)
