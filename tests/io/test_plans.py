@@ -132,3 +132,14 @@ def test_without_a_named_memory_a_plan_keeps_to_what_there_is_and_says_whose(mon
         told = capsys.readouterr().err
         assert words in told
         assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_plan_counts_rows_that_differ_where_a_sample_has_equal_ones(copies, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400_000 // copies, 4)).astype(np.float32)
+    X = X[rng.integers(len(X), size=400_000)] if copies > 1 else X
+    np.save(path := tmp_path / "rows.npy", X)
+    assert cli(["plan", str(path), "-k", "5", "-m", "ncut", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert ("equal rows, which become one" in json.dumps(plan)) == (copies > 1)

@@ -19,8 +19,8 @@ RATES: dict[str, tuple[float, float]] = {
     "checksums": (0.001, 0.001),  # bytes
     "equal rows": (0.002, 0.002),  # coordinates
     "brute": (4e-3, 4e-3),  # pairs of points, times coordinates over 130
-    "tree": (2.0, 2.0),  # microseconds of one core: two share the work
-    "cells": (1.75, 1.85),  # likewise; cells of two blocks on disk are compared twice
+    "tree": (1.6, 1.6),  # microseconds of one core: two share the work
+    "cells": (1.6, 1.7),  # likewise; cells of two blocks on disk are compared twice
     "columns": (2.3e-3, 2.3e-3),  # products of sparse rows
     "descent": (1.0, 1.0),  # points, times columns and 50 more
     "weights": (0.07, 0.2),  # stored weights
@@ -29,12 +29,12 @@ RATES: dict[str, tuple[float, float]] = {
     "weights of the graphs": (1.0, 1.0),
     "shares of representatives": (3.5e-5, 3.5e-5),  # points, times representatives, times columns
     "order of the nodes": (0.025, 0.0),
-    "Laplacian": (0.05, 0.0),
+    "Laplacian": (0.04, 0.0),
     "looking at the graph": (0.0, 0.012),
-    "multigrid set-up": (0.11, 0.11),
+    "multigrid set-up": (0.09, 0.16),
     "looking at the result": (0.025, 0.0),
-    "candidate regularisations": (0.1, 0.1),  # stored weights times clusters, times columns
-    "eigenvectors": (0.0085, 0.017),  # products and Gram matrices of blocks, see `step_work`
+    "candidate regularisations": (0.075, 0.1),  # stored weights times clusters, times columns
+    "eigenvectors": (0.0085, 0.011),  # products and Gram matrices of blocks, see `step_work`
     "propagating": (0.019, 0.028),  # stored weights times columns and what loading them costs
     "labels held out, by way": (0.08, 0.0),  # stored weights times columns, ways and folds
     "steps": (0.01, 0.02),  # of an ill-conditioned system: stored weights times columns times steps
@@ -48,8 +48,8 @@ RATES: dict[str, tuple[float, float]] = {
 }
 MET = 30_000.0  # products of an entry for a sparse row, beyond which common columns are left out
 ENOUGH = 30.0  # seconds of comparing all pairs beside which NN-descent does not pay
-_STANDARD, _ROUNDS = 0.0028, 60  # seconds of a round of `measured_speed`'s work there, and rounds
-_PAUSE = 0.015  # seconds between rounds: a shared machine's speed changes from one to the next
+_STANDARD, _ROUNDS = 0.0025, 120  # seconds of a round of `measured_speed`'s work, and rounds
+_BURST, _PAUSE = 6, 0.025  # rounds between pauses, and their seconds: a shared machine's speed varies
 _PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
@@ -118,10 +118,10 @@ def cells_work(n: int, d: int, k: int) -> float:
     """Microseconds of one core at 3 GHz that the search by cells takes, good to a factor of 2.
 
     A point of d broadly filled coordinates visits members of other cells in proportion to d and to
-    the fifth root of the points. Its cell costs next to nothing, being found by groups of centres.
+    the tenth root of the points. Its cell costs next to nothing, being found by groups of centres.
     """
     product = _OF_VISIT + _OF_COORDINATE / 2 * d
-    visited = min(_MOST, 12.0 * min(d, _FILLED) * n**0.2, n)
+    visited = min(_MOST, 38.0 * min(d, _FILLED) * n**0.1, n)
     return n * (product * (2 * _SAMPLED + visited) + _LISTED * k / 15)
 
 
@@ -185,7 +185,8 @@ def measured_speed() -> float:
 
     By the median CPU time of rounds of one thread within a second: by the clock a machine with
     other work would make plans of free cores ten times too long, threads of BLAS that wait count as
-    work, and so does new memory, of which a round takes none.
+    work, and so does new memory, of which a round takes none. The round after a pause does not
+    count: a core that rested is half as fast.
     """
     from threadpoolctl import threadpool_limits
 
@@ -195,10 +196,12 @@ def measured_speed() -> float:
     gathered, products = np.empty((80_000, 12)), np.empty((1000, 1000), dtype=np.float32)
     taken = []
     with threadpool_limits(1, user_api="blas"):
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
+            if turn % _BURST == 0:
+                time.sleep(_PAUSE)
             started = time.process_time()
             np.take(X, rows, axis=0, out=gathered, mode="clip")
             np.matmul(P, P.T, out=products)
-            taken.append(time.process_time() - started)
-            time.sleep(_PAUSE)
+            if turn % _BURST:
+                taken.append(time.process_time() - started)
     return float(np.median(taken)) / _STANDARD

@@ -133,7 +133,7 @@ _PLACES, _ROWS = 100, 20  # places in the file, rows at each of them
 _NEIGHBOURS = 15
 _STEEP = 8.0  # dimension of the neighbourhoods from which a search is harder than it was measured
 _ONE_SIDED = 1.4  # weights for a neighbour from which the same is true: hubs
-_EQUAL = 0.01  # share of rows equal to another one of the sample: of all rows many more are
+_EQUAL = 3  # rows equal to another one of the sample: of all rows many more are
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,9 @@ def probe(sample: NDArray[Any]) -> Probe:
 
     X = as_points(sample[np.isfinite(sample).all(axis=1)]).astype(np.float64)
     distinct = np.unique(X, axis=0)
-    equal = 1.0 - len(distinct) / max(len(X), 1)
-    sooner = f"{equal:.0%} of a sample are equal rows, which become one" if equal > _EQUAL else ""
+    equal = len(X) - len(distinct)
+    share = f"{equal / max(len(X), 1):.1%} of a sample are equal rows, which become one"
+    sooner = share if equal >= _EQUAL else ""
     if len(distinct) <= 4 * _NEIGHBOURS:
         return Probe(sooner=sooner)
     search = NearestNeighbors(n_neighbors=_NEIGHBOURS, algorithm="brute").fit(distinct)
