@@ -134,7 +134,8 @@ def test_without_a_named_memory_a_plan_keeps_to_what_there_is_and_says_whose(mon
         assert told.count("\n") == 1
 
 
-@pytest.mark.parametrize("copies", [1, 4])
+@pytest.mark.thorough
+@pytest.mark.parametrize("copies", [1, 2])
 def test_a_plan_counts_rows_that_differ_where_a_sample_has_equal_ones(copies, tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400_000 // copies, 4)).astype(np.float32)
