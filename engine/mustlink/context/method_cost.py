@@ -346,7 +346,7 @@ class DiskCost:
         Of "grids" alone; none where they do not fit, and vectors are found by filters.
         """
         coarse, each = coarse_bytes(self.aggregates, self.columns), int(_CYCLE.number)
-        room = memory - self._bytes(1, coarse, each)
+        room = beside_grids(memory - PROGRAM, self.n, self.at_rest, coarse)
         links = min(int(_LINKS * self.nnz), links_in(room, self.aggregates))
         grids = _LINK * links + coarse if links else 0
         each = each if links else _HELD * self.number
@@ -390,6 +390,14 @@ def columns_bytes(n: int, columns: int) -> int:
 def coarse_bytes(aggregates: int, columns: int) -> int:
     """Iterations on coarse grids that are there."""
     return _COARSE.bytes(aggregates, 0, columns)
+
+
+def beside_grids(planned: int, n: int, at_rest: int, coarse: int) -> int:
+    """Bytes for links between aggregates, of those planned beside the program.
+
+    There are bytes at rest of each of n nodes, a column of them, and what else coarse grids take.
+    """
+    return planned - at_rest * n - columns_bytes(n, 1) - coarse
 
 
 def links_in(room: int, aggregates: int) -> int:

@@ -16,7 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import RESERVE, DiskCost, coarse_bytes, columns_bytes, links_in
+from mustlink.context.method_cost import (
+    RESERVE,
+    DiskCost,
+    beside_grids,
+    coarse_bytes,
+    columns_bytes,
+    links_in,
+)
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.resources import give_back
@@ -268,11 +275,11 @@ class DiskWork(RowWork):
 
     def _beside_grids(self, aggregates: int) -> int | None:
         """Bytes beside a column and coarse grids without their links; None without a limit."""
-        n, planned = self.graph.n_nodes, self.recorder.budget.planned
+        planned = self.recorder.budget.planned
         if planned is None:
             return None
         coarse = coarse_bytes(aggregates, self._width(self.columns))
-        return planned - self.at_rest * n - columns_bytes(n, 1) - coarse
+        return beside_grids(planned, self.graph.n_nodes, self.at_rest, coarse)
 
     def _width(self, k: int) -> int:
         linked = self.graph.n_nodes - self.seen.isolated
