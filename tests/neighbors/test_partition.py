@@ -141,13 +141,15 @@ def test_bad_rows(X, metric, words):
         knn_graph(Stored(X), metric=metric, memory="8GB")
 
 
-def test_exact_neighbours_of_streamed_rows():
-    X = np.random.default_rng(0).standard_normal((300, 4)).astype(np.float32) + 100
+@pytest.mark.parametrize("apart", [1.0, 3e4])  # where rounding of products hides which are near
+@pytest.mark.parametrize("k", [5, 298, 299])
+def test_exact_neighbours_of_streamed_rows(apart, k):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4)) + 100 + apart * (np.arange(300)[:, None] % 2)
+    X = X.astype(np.float32)
     nodes = np.arange(0, 300, 7)
-    indices, lengths = exact_streamed(prepare(Stored(X), "euclidean"), nodes, 5, 512)
-    expected, true = exact_neighbours(X, nodes, 5)
-    assert_array_equal(indices, expected)
-    assert_allclose(lengths, true, rtol=2.0**-22)  # either is rounded to single
+    found = exact_streamed(prepare(Stored(X), "euclidean"), nodes, k, 512)
+    assert_array_equal(found, exact_neighbours(X, nodes, k)[0])
 
 
 # --- scratch

@@ -227,7 +227,7 @@ def _full(
     batch = max(1, min(_SHORT, layout.block_bytes // (8 * k * rows.shape[1])))
     for a in range(0, short.size, batch):
         nodes = short[a : a + batch]
-        found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
+        found = exact_streamed(rows, nodes, k, layout.block_bytes)
         gap = rows.gather(found.ravel()).reshape(*found.shape, -1)
         gap = gap - rows.gather(nodes)[:, None, :]
         lengths = np.einsum("ijk,ijk->ij", gap, gap)

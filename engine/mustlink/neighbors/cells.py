@@ -331,7 +331,7 @@ def known_neighbours(
         pool.submit(exact_streamed, rows, some, k, layout.block_bytes // pieces)
         for some in np.array_split(nodes, pieces)
     ]
-    found = np.concatenate([one.result()[0] for one in each])
+    found = np.concatenate([one.result() for one in each])
     ids, where = np.unique(found, return_inverse=True)
     where = where.reshape(found.shape)
     points, others = rows.gather(nodes), rows.gather(ids)

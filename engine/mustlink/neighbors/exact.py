@@ -173,25 +173,54 @@ def measured_recall(
 
 def exact_streamed(
     rows: Prepared, nodes: NDArray[np.integer], k: int, nbytes: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+) -> NDArray[np.int32]:
     """Find the k nearest points of each of `nodes` (m,) but itself in one pass over the rows.
 
-    Indices, lengths (m, k), lengths from |q|² + |p|² - 2qp in double precision. Needs two blocks
-    of `nbytes` and the nodes' coordinates. Cost O(m n d).
+    Indices (m, k), of products in single precision and some more of them measured by differences;
+    a second pass, in double, is for nodes whose list rounding leaves in question. Needs two blocks
+    of `nbytes` and the coordinates of nodes and lists. Cost O(m n d).
     """
-    Q = rows.gather(nodes).astype(np.float64)
-    shift = Q.mean(axis=0)
-    Q -= shift
-    squares = np.full((nodes.size, k + 1), np.inf)
-    places = np.full((nodes.size, k + 1), -1, dtype=np.int32)
-    step = max(1, min(1 << 13, nbytes // (8 * max(nodes.size, rows.shape[1]))))
+    n, d = rows.shape
+    Q = rows.gather(nodes)
+    shift = Q.mean(axis=0, dtype=np.float64)
+    kept = min(n, k + 1 + _SPARE)
+    squares, places, largest = _streamed(rows, Q - shift.astype(np.float32), shift, kept, nbytes)
+    exact = np.empty(places.shape)
+    ids, at = np.unique(places, return_inverse=True)
+    others, at = rows.gather(ids), at.reshape(places.shape)
+    for i in range(nodes.size):
+        gap = others[at[i]].astype(np.float64) - Q[i]
+        exact[i] = np.einsum("ij,ij->i", gap, gap)
+    exact[places == nodes[:, None]] = np.inf
+    order = np.lexsort((places, exact), axis=1)[:, :k]
+    found = np.take_along_axis(places, order, axis=1)
+    if kept < n:
+        last = np.take_along_axis(exact, order[:, -1:], axis=1)[:, 0]
+        size = np.square(Q - shift).sum(axis=1)
+        rounding = _ROUNDING * (d + 8) * (size + largest)
+        again = np.flatnonzero(last >= squares[:, -1] + size - rounding)
+        if again.size:
+            squares, places, _ = _streamed(rows, Q[again] - shift, shift, k + 1, nbytes)
+            found[again] = drop_own(places, squares, nodes[again])[0]
+    return found
+
+
+def _streamed(
+    rows: Prepared, Q: NDArray[Any], shift: NDArray[np.float64], kept: int, nbytes: int
+) -> tuple[NDArray[Any], NDArray[np.int32], float]:
+    """The smallest |p|² - 2qp of each of Q (m, d), their points, and the largest |p|²."""
+    squares = np.full((Q.shape[0], kept), np.inf, dtype=Q.dtype)
+    places = np.full((Q.shape[0], kept), -1, dtype=np.int32)
+    shift, largest = shift.astype(Q.dtype), 0.0
+    step = max(1, min(1 << 13, nbytes // (Q.itemsize * max(Q.shape[0], Q.shape[1]))))
+    keep = _kept_by_kernel if Q.itemsize == 4 else _kept
     for start, block in rows.blocks(nbytes):
         for c in range(0, block.shape[0], step):
             P = block[c : c + step] - shift
-            _kept_by_kernel(Q @ P.T, np.einsum("ij,ij->i", P, P), start + c, squares, places)
-    indices, squares = drop_own(places, squares, nodes)
-    squares += np.einsum("ij,ij->i", Q, Q)[:, None]
-    return indices, np.sqrt(np.maximum(squares, 0.0))
+            norms = np.einsum("ij,ij->i", P, P)
+            largest = max(largest, float(norms.max()))
+            squares, places = keep(Q @ P.T, norms, start + c, squares, places)
+    return squares, places, largest
 
 
 def drop_own(
