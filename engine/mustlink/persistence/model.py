@@ -68,12 +68,7 @@ _WRITTEN: tuple[type, ...] = (
     StageRecord,
     MembershipExponents,
 )
-# Records by their names in a file, also by those that version 0.1 gave them.
-RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
-    "Choice": SelectedModel,
-    "Given": ConstraintData,
-    "Trust": MembershipExponents,
-}
+RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN}  # by their names in a file
 # Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
 _PASSING |= {"_allowed", "_represented", "_fitted_parts"}
@@ -167,9 +162,7 @@ def restored(
     refuse(not isinstance(params, Mapping) or not isinstance(state, Mapping), "its parameters")
     assert isinstance(params, Mapping)
     assert isinstance(state, Mapping)
-    # models of version 0.1 have none of the two
-    every = {*params, "representatives", "preprocessing"}
-    refuse(every != set(kind._get_param_names()), "its parameters")
+    refuse(set(params) != set(kind._get_param_names()), "its parameters")
     estimator = kind(**params) if make is None else make(kind, **params)
     graph = _graph_in(tree.get("graph"), data)
     estimator.graph_ = graph
