@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from mustlink.clusterers.csc_gfhf import CSCGFHF, stationary_labelings, stationary_residual
     from mustlink.clusterers.csp import CSP
     from mustlink.clusterers.disim import DISIM
-    from mustlink.clusterers.e2cp import E2CP
     from mustlink.clusterers.embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.clusterers.fast_ge import FastGE
     from mustlink.clusterers.ncut import NCut
     from mustlink.clusterers.spectral_learning import SpectralLearning
-    from mustlink.clusterers.srcp import SRCP
+    from mustlink.clusterers.srcp import E2CP, SRCP
     from mustlink.clusterers.sskk import SSKK
     from mustlink.clusterers.sssc import SSSC
     from mustlink.constraints import Constraints

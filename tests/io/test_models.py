@@ -1,8 +1,6 @@
 """A fitted estimator in a file is the same in another process; what is no such file is one line."""
 
-import json
 import os
-import re
 import subprocess
 import sys
 import tracemalloc

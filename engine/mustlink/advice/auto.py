@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.advice.auto_input import AutoInput
+from mustlink.advice.auto_input import AutoInput, Trials
 from mustlink.advice.candidates import (
     BOTH_OF_NETWORKS,
     LABELS,
@@ -37,7 +37,6 @@ from mustlink.advice.candidates import (
     ranked,
     reason,
 )
-from mustlink.advice.trials import Trials
 from mustlink.clusterers.clusterer import AUTO, USUAL_CLUSTERS
 from mustlink.clusterers.label_clusters import ALONE, COLUMNS, LabelClusters, Priors, made_like
 from mustlink.constraints import Constraints

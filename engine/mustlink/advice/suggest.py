@@ -8,16 +8,22 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mustlink.advice.baseline import Baseline, baseline
-from mustlink.advice.columns import choose_columns, code_of, transformers
 from mustlink.advice.data_warnings import data_warnings
 from mustlink.advice.observations import (
     DEFAULT_CLUSTERS,
+    Coordinates,
     Count,
     DataProfile,
+    Floats,
     Known,
+    are_counts,
     count_of_graph,
     is_square,
     kind_of_graph,
@@ -46,7 +52,7 @@ from mustlink.neighbors import knn_graph
 from mustlink.preprocessing.fitted import PreparedRows, without
 from mustlink.preprocessing.fitted import prepared as prepare
 from mustlink.preprocessing.mixed import points_of_table
-from mustlink.preprocessing.request import Preparation
+from mustlink.preprocessing.request import Preparation, column_title, listed
 from mustlink.selection.cluster_count import enough_pairs
 
 _NEIGHBORS = 15
@@ -353,30 +359,12 @@ class Suggestion:
         steps = transformers(self.preparation)
         return make_pipeline(*steps, made) if steps else made
 
-    @property
-    def code(self) -> str:
-        """Python code of the fit, to points `X` with labels `y` or constraints `known`."""
-        values = [f"{name}={value!r}" for name, value in self.parameters.items()]
-        model = f"ml.{self.method}({', '.join(values)})"
-        imports, steps = ["import mustlink as ml"], transformers(self.preparation)
-        if steps:
-            model = f"make_pipeline({', '.join([*map(code_of, steps), model])})"
-            names = {(type(step).__module__.split("._")[0], type(step).__name__) for step in steps}
-            names.add(("sklearn.pipeline", "make_pipeline"))
-            imports += [f"from {module} import {name}" for module, name in sorted(names)]
-        known = self.seen.known
-        prefix = f"{self.method.lower()}__" if steps else ""
-        sides = ["y"] if known.labelled and not (known.pairs or known.soft) else []
-        if known.pairs or known.soft:
-            sides = [f"{prefix}constraints=known"]
-        last = f"model = {model}.fit({', '.join(['X', *sides])})"
-        return "\n".join([*imports, last])
-
     def __str__(self) -> str:
-        """Reasons, warnings, and the code."""
+        """The method with its parameters, reasons and warnings."""
+        values = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         reasons = [f"because {reason}" for reason in self.reasons]
         warnings = [f"warning: {warning}" for warning in self.warnings]
-        return "\n".join([*reasons, *warnings, "", self.code])
+        return "\n".join([f"{self.method}({values})", *reasons, *warnings])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -392,3 +380,77 @@ class Suggestion:
             "seen": self.seen.to_dict(),
             "baseline": None if self.baseline is None else self.baseline.to_dict(),
         }
+
+
+# --- Columns of different units, found by their values, and the steps that make them comparable
+
+_UNLIKE = 10.0  # times the median of the other columns: standard deviation, and range
+_OF_ONE_KIND = 0.95  # rank correlation of falling deviations, as principal components have them
+
+
+def choose_columns(
+    X: Floats, c: Coordinates, names: Sequence[str] = (), numbers: Sequence[int] = ()
+) -> tuple[Preparation, tuple[str, ...]]:
+    """Steps for the columns of a sample X (m, d), and the reasons.
+
+    Columns of different units are standardised. The columns `numbers` hold row numbers and are left
+    out. `names` of the columns are for the reasons.
+    """
+    steps, reasons = Preparation(drop=tuple(numbers)), list[str]()
+    if numbers:
+        titles, verb = column_title(numbers[0], names), "only numbers the rows and is"
+        if len(numbers) > 1:
+            titles, verb = f"columns {listed(numbers, names)}", "only number the rows and are"
+        reasons.append(f"{titles}: {verb} left out")
+    if not are_counts(c, X.shape[1]) and has_unlike_columns(without(X, numbers)):
+        steps = Preparation(drop=steps.drop, standardize="standard")
+        reasons.append(
+            f"{column_title(c.largest, names)} makes up {c.dominance:.0%} of all variance, its "
+            f"standard deviation is {c.spread:,.0f} times the median one: columns are divided by "
+            "their standard deviations"
+        )
+    return steps, tuple(reasons)
+
+
+def has_unlike_columns(X: Floats) -> bool:
+    """Whether few columns are nearly all of the distances by their unit alone.
+
+    The largest standard deviation and range are 10 times the median ones of the other columns, and
+    the variance is in at most half of the columns, (Σv)²/Σv² ≤ d/2. Not so of principal components
+    (uncorrelated, falling), nor of shares of a whole.
+    """
+    spread, extent = X.std(axis=0, dtype=np.float64), np.ptp(X, axis=0).astype(np.float64)
+    varies = spread > 0
+    s, e = spread[varies], extent[varies]
+    if s.size < 2:
+        return False
+    far = all(np.max(x) >= _UNLIKE * np.median(np.sort(x)[:-1]) for x in (s, e))
+    v = s**2
+    few = v.sum() ** 2 <= np.square(v).sum() * max(s.size / 2, 1.0001)
+    total = X.sum(axis=1, dtype=np.float64)
+    are_shares = X.min() >= 0 and total.min() > 0 and np.ptp(total) <= 1e-3 * total.mean()
+    return bool(far and few and not _are_components(X[:, varies], s) and not are_shares)
+
+
+def _are_components(X: Floats, spread: NDArray[np.float64]) -> bool:
+    d = spread.size
+    if d < 5:
+        return False
+    ranks = np.empty(d)
+    ranks[np.argsort(-spread)] = np.arange(d)
+    falls = np.corrcoef(ranks, np.arange(d))[0, 1] >= _OF_ONE_KIND
+    apart = np.abs(np.corrcoef(X, rowvar=False, dtype=np.float64) - np.eye(d)).mean() < 0.1
+    return bool(falls and apart)
+
+
+def transformers(steps: Preparation) -> list[Any]:
+    """scikit-learn's transformers for the steps, in order."""
+    found: list[Any] = []
+    if steps.impute:
+        found.append(SimpleImputer(strategy=steps.impute))
+    if steps.drop:
+        dropped = [("drop", "drop", list(steps.drop))]
+        found.append(ColumnTransformer(dropped, remainder="passthrough"))
+    if steps.standardize:
+        found.append(StandardScaler())
+    return found

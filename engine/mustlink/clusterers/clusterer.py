@@ -27,7 +27,16 @@ from mustlink.core.state import (
     found_by_fit,
 )
 from mustlink.discretize.cuts import network_scores
-from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
+from mustlink.discretize.memberships import (
+    Calibration,
+    Evidence,
+    HeldOut,
+    MembershipExponents,
+    calibrated,
+    led_by,
+    own_share,
+    usual,
+)
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
@@ -48,7 +57,6 @@ from mustlink.neighbors.distances import as_rows, resolved_metric
 from mustlink.neighbors.streamed_points import with_block
 from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.held_out import enough_labels, folds_of_labels
-from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import below_classes, count_clusters
 from mustlink.selection.held_out import can_hold_out
 

@@ -34,7 +34,7 @@ ESTIMATORS = {
     "LTSA": "mustlink.clusterers.embedding",
     "LaplacianEigenmaps": "mustlink.clusterers.embedding",
     "CSCGFHF": "mustlink.clusterers.csc_gfhf",
-    "E2CP": "mustlink.clusterers.e2cp",
+    "E2CP": "mustlink.clusterers.srcp",
     "SRCP": "mustlink.clusterers.srcp",
 }
 

@@ -21,7 +21,7 @@ from mustlink.core.check import as_affinity, as_csr, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.state import check_is_fitted, chosen, found_by_fit
-from mustlink.discretize.memberships import MembershipExponents, Reliability
+from mustlink.discretize.memberships import Calibration, MembershipExponents, Reliability
 from mustlink.discretize.merge_tree import MergeTree
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
@@ -39,7 +39,6 @@ from mustlink.preprocessing.fitted import Fitted
 from mustlink.preprocessing.mixed import FittedTable, TableColumn
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior
-from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import SelectedModel
 
 _BASIS = ("whole", "values", "residuals", "n_ties")
