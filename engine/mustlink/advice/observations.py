@@ -1,4 +1,4 @@
-"""Profiles of data and side information: the figures behind rules and warnings."""
+"""Profiles of data and side information: the figures behind advice and warnings."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ class GraphProfile:
     """A graph: the one given, or that of the nearest neighbours among a sample of points.
 
     `parts` counts components of 1 % of the nodes or more, `crumbs` the share of nodes in smaller
-    ones that still have an edge, `isolated` the nodes without an edge; `low_degree` is the degree
-    that 1 % of the nodes with an edge stay below.
+    ones that still have an edge, `isolated` the nodes without an edge.
     """
 
     nodes: int
@@ -54,7 +53,6 @@ class GraphProfile:
     parts: int
     crumbs: float
     isolated: int
-    low_degree: float
     median_degree: float
     largest_degree: int
 
@@ -64,13 +62,12 @@ class Known:
     """Side information.
 
     `least` and `most` are the numbers of labels of the class with fewest and most, `nodes` the
-    number of nodes with side information, `per_node` distinct pairs over all n nodes, `soft` is
-    whether there is a second graph or matrix, `contradiction` the first of the contradictions.
-    `agreement` with the data is, by labels, the share of labelled nodes whose nearest labelled node
-    has their class, and by pairs the chance that a must-link is nearer than a cannot-link, 0.5 if
-    they are random; None where too little can be compared. `compared` is the number of nodes or
-    pairs for it. `repeated` are columns of the points with one value a class on these labelled
-    nodes, which may be the labels themselves.
+    number of nodes with side information, `soft` is whether there is a second graph or matrix,
+    `contradiction` the first of the contradictions. `agreement` with the data is, by labels, the
+    share of labelled nodes whose nearest labelled node has their class, and by pairs the chance
+    that a must-link is nearer than a cannot-link, 0.5 if they are random; None where too little can
+    be compared. `compared` is the number of nodes or pairs for it. `repeated` are columns of the
+    points with one value a class on these labelled nodes, which may be the labels themselves.
     """
 
     labelled: int = 0
@@ -80,7 +77,6 @@ class Known:
     must: int = 0
     cannot: int = 0
     nodes: int = 0
-    per_node: float = 0.0
     soft: bool = False
     contradictions: int = 0
     contradiction: str = ""
@@ -174,7 +170,6 @@ def look_at_graph(graph: Graph) -> GraphProfile:
         parts=int(np.count_nonzero(parts)),
         crumbs=float(crumbs),
         isolated=int(np.count_nonzero(degree == 0)),
-        low_degree=float(np.quantile(degree[degree > 0], 0.01)),
         median_degree=float(np.median(degree)),
         largest_degree=int(degree.max()),
     )
