@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import mustlink as ml
 from cases import blobs, labelled
-from mustlink.advice.data_warnings import data_warnings
 from mustlink.advice.observations import (
     MOST,
     Coordinates,
@@ -20,6 +19,7 @@ from mustlink.advice.observations import (
     DataProfile,
     GraphProfile,
     Known,
+    data_warnings,
     is_pixels,
     sampled_rows,
     take,

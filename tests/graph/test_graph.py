@@ -17,8 +17,8 @@ from mustlink.context import neighbor_cost as sizes
 from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
+from mustlink.graph.graph import component_labels, cuthill_mckee, has_even_degrees
 from mustlink.graph.image import rgb_to_lab
-from mustlink.graph.structure import component_labels, cuthill_mckee, has_even_degrees
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.neighbors import cell_search, knn_graph
 from mustlink.neighbors import exact as exact_module
@@ -280,7 +280,7 @@ def test_components_match_flood_filling(seed, count, isolated, index):
     expected = oracles.components(A.toarray())
     for few in (0, 1 << 18):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mustlink.graph.structure._FEW_ENTRIES", few)
+            patch.setattr("mustlink.graph.graph._FEW_ENTRIES", few)
             labels = component_labels(A)
         assert labels.dtype == np.int32
         assert_array_equal(labels, expected)

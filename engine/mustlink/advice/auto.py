@@ -48,8 +48,7 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
-from mustlink.core.check import as_integer, check_choice
-from mustlink.core.labels import encoded
+from mustlink.core.check import as_integer, check_choice, encoded
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
 from mustlink.core.state import ClusterMixin, before, fits, fits_again, found_by_fit

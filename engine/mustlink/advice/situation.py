@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.core.labels import encoded
+from mustlink.core.check import encoded
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import chosen
 from mustlink.discretize.memberships import usual

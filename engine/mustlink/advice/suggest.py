@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mustlink.advice.baseline import Baseline, baseline
-from mustlink.advice.data_warnings import data_warnings
 from mustlink.advice.observations import (
     DEFAULT_CLUSTERS,
     Coordinates,
@@ -25,6 +24,7 @@ from mustlink.advice.observations import (
     Known,
     are_counts,
     count_of_graph,
+    data_warnings,
     is_square,
     kind_of_graph,
     look_at_graph,
@@ -38,8 +38,14 @@ from mustlink.advice.stability import Comparison, choose_metric, look_at_side
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import FitInput, Size, home_for
 from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan
-from mustlink.core.check import as_integer, as_random_state, check_n_clusters
-from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
+from mustlink.core.check import (
+    as_integer,
+    as_labels,
+    as_random_state,
+    check_n_clusters,
+    encoded,
+    refuse_row_numbers,
+)
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.resources import AUTO, automatic_memory, named_memory, size_text

@@ -24,8 +24,7 @@ from mustlink.core.check import (
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, give_back
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
-from mustlink.graph.structure import component_labels, fold
+from mustlink.graph.graph import Graph, component_labels, fold
 from mustlink.graph.weights import (
     WEIGHTS,
     edge_weights,

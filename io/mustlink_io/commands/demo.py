@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from mustlink_io.commands.options import JSON, QUIET
-from mustlink_io.terminal.console import clock, emit, facts, size, stdout_console, table
-from mustlink_io.terminal.progress import observing
+from mustlink_io.terminal.console import clock, emit, facts, observing, size, stdout_console, table
 
 
 @click.command(short_help="The main job on data of its own.")

@@ -15,11 +15,10 @@ from mustlink.errors import InputError
 from mustlink_io.formats.shown import COLUMNS, Show
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.points import RowSource
-from mustlink_io.ui.browser import Channel, keys_of
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import TABLES, Status, asked_first, panel
+from mustlink_io.ui.parts import TABLES, Channel, Status, asked_first, keys_of, panel
 
 _IN_LINE = 8  # columns of a table's row in a line
 
