@@ -736,8 +736,8 @@ def test_bars_of_progress():
     from rich.console import Console
 
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    with console.Bars(console) as bars:
+    terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    with console.Bars(terminal) as bars:
         bars.begin("embedding")
         bars.compiling(11, 31, 20.0)
         bars.compiling(12, None, None)
