@@ -1,4 +1,4 @@
-"""Labels fitted, smooth and balanced: TIKREG (AB09 §3.3) and the relaxed normalised cut (eq. 30)."""
+"""Labels fitted, smooth, balanced: TIKREG (AB09 §3.3) and the relaxed normalised cut (eq. 30)."""
 
 from __future__ import annotations
 
