@@ -74,8 +74,6 @@ CASES = {
     "startup": "startup.py",
     "startup_cold": "startup.py --cold",
     "stroke_classes": "pictures.py --classes",
-    "suggest": "suggest.py",
-    "suggest_unseen": "suggest.py",
     "tables": "tables.py skin.h5 connections.h5 --options connections=--standardize",
     "workers": "workers.py",
 }

@@ -23,12 +23,12 @@ import numpy as np
 import scipy.sparse as sp
 
 import data
+import data_sets
 import fits
 import peers
 import render
 import runner
-import suggest
-from suggest import Case
+from data_sets import Case
 
 CHOOSES, JUDGES = "chooses", "judges"
 QUICK_ROWS, QUICK_KINDS = 1100, ("none", "3 labels", "n/2 pairs", "both")
@@ -41,7 +41,7 @@ def _table(name: str, most: int | None = None, *, scaled: bool = False) -> Any:
     """A set of the data folder, columns scaled where they have different units."""
 
     def load() -> Case | None:
-        case = suggest._points(name, most)()
+        case = data_sets._points(name, most)()
         if case is None or not scaled:
             return case
         from sklearn.preprocessing import StandardScaler
@@ -99,41 +99,41 @@ def _made_network(number: int) -> Callable[[], Case]:
 
 
 def _some_news(groups: tuple[int, ...]) -> Callable[[], Case | None]:
-    return suggest._news(True, groups)
+    return data_sets._news(True, groups)
 
 
 SETS: dict[str, tuple[str, Callable[[], Case | None]]] = {
     "glass": (CHOOSES, _table("glass", scaled=True)),
     "ionosphere": (CHOOSES, _table("ionosphere")),
     "hepatitis": (CHOOSES, _table("hepatitis", scaled=True)),
-    "wine": (CHOOSES, suggest._scaled("load_wine")),
-    "digits": (CHOOSES, suggest._made("load_digits", return_X_y=True)),
+    "wine": (CHOOSES, data_sets._scaled("load_wine")),
+    "digits": (CHOOSES, data_sets._made("load_digits", return_X_y=True)),
     "mfeat_fourier": (CHOOSES, _table("mfeat_fourier")),
     "letter": (CHOOSES, _table("letter", 2500)),
     "news, 5 groups": (CHOOSES, _some_news((0, 7, 9, 14, 17))),
-    "moons": (CHOOSES, suggest._made("make_moons", 1200, noise=0.12, random_state=0)),
+    "moons": (CHOOSES, data_sets._made("make_moons", 1200, noise=0.12, random_state=0)),
     "20 to 80": (CHOOSES, _unequal),
-    "polblogs": (CHOOSES, suggest._graph("polblogs")),
-    "amazon_photo": (CHOOSES, suggest._graph("amazon_photo")),
+    "polblogs": (CHOOSES, data_sets._graph("polblogs")),
+    "amazon_photo": (CHOOSES, data_sets._graph("amazon_photo")),
     **{f"network {i}": (CHOOSES, _made_network(i)) for i in range(len(NETWORKS))},
-    "iris": (JUDGES, suggest._made("load_iris", return_X_y=True)),
+    "iris": (JUDGES, data_sets._made("load_iris", return_X_y=True)),
     "dermatology": (JUDGES, _table("dermatology", scaled=True)),
     "pima": (JUDGES, _table("pima", scaled=True)),
     "zoo": (JUDGES, _table("zoo")),
     "Wisconsin": (JUDGES, _table("breast_cancer_wisconsin_original")),
-    "WDBC": (JUDGES, suggest._scaled("load_breast_cancer")),
+    "WDBC": (JUDGES, data_sets._scaled("load_breast_cancer")),
     "optdigits": (JUDGES, _table("optdigits", 3000)),
     "usps": (JUDGES, _table("usps", 3000)),
     "mnist": (JUDGES, _table("mnist", 6000)),
     "news, 4 groups": (JUDGES, _some_news((2, 10, 12, 16))),
     "satellite-like": (JUDGES, _table("satellite-like", 3000)),
-    "circles": (JUDGES, suggest._made("make_circles", 1200, noise=0.09, factor=0.5,
+    "circles": (JUDGES, data_sets._made("make_circles", 1200, noise=0.09, factor=0.5,
                                       random_state=0)),
-    "merged blobs": (JUDGES, suggest.DATA["merged blobs"]),
-    "blocks": (JUDGES, suggest._blocks),
-    "email": (JUDGES, suggest._graph("email_eu_core")),
-    "sbm": (JUDGES, suggest._graph("sbm_graphchallenge_20000")),
-    "coauthor_phy": (JUDGES, suggest._graph("coauthor_phy")),
+    "merged blobs": (JUDGES, data_sets.DATA["merged blobs"]),
+    "blocks": (JUDGES, data_sets._blocks),
+    "email": (JUDGES, data_sets._graph("email_eu_core")),
+    "sbm": (JUDGES, data_sets._graph("sbm_graphchallenge_20000")),
+    "coauthor_phy": (JUDGES, data_sets._graph("coauthor_phy")),
 }  # fmt: skip
 
 # ---------------------------------------------------------------- what is known
@@ -141,20 +141,20 @@ SETS: dict[str, tuple[str, Callable[[], Case | None]]] = {
 
 def _both(case: Case, seed: int) -> data.Known:
     """Three labels a class and pairs of a fifth of the rows."""
-    pairs = suggest._pairs(0.2)(case, seed)
-    return replace(pairs, labels=suggest._labels(3)(case, seed).labels)
+    pairs = data_sets._pairs(0.2)(case, seed)
+    return replace(pairs, labels=data_sets._labels(3)(case, seed).labels)
 
 
 KINDS: dict[str, Callable[[Case, Any], data.Known]] = {
     "none": lambda case, seed: data.Known(),
-    "1 label": suggest._labels(1),
-    "3 labels": suggest._labels(3),
-    "10 labels": suggest._labels(10),
-    "30 labels": suggest._labels(30),
-    "n/10 pairs": suggest._pairs(0.1),
-    "n/2 pairs": suggest._pairs(0.5),
-    "2n pairs": suggest._pairs(2.0),
-    "n/2 pairs, 5 % wrong": suggest._pairs(0.5, 0.05),
+    "1 label": data_sets._labels(1),
+    "3 labels": data_sets._labels(3),
+    "10 labels": data_sets._labels(10),
+    "30 labels": data_sets._labels(30),
+    "n/10 pairs": data_sets._pairs(0.1),
+    "n/2 pairs": data_sets._pairs(0.5),
+    "2n pairs": data_sets._pairs(2.0),
+    "n/2 pairs, 5 % wrong": data_sets._pairs(0.5, 0.05),
     "both": _both,
 }
 

@@ -41,7 +41,7 @@ PROPAGATORS = {
 SMALL = {
     "graph.image": "_FEW",
     "graph.several": "_FEW",
-    "graph.structure": ("_FEW_ENTRIES", "_FEW_ORDERED"),
+    "graph.graph": ("_FEW_ENTRIES", "_FEW_ORDERED"),
     "graph.weights": "_FEW",
     "kernels.blocks": "FEW",
     "kernels.nearest_lists": "FEW",

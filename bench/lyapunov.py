@@ -89,11 +89,14 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
 
 def ours(tol: float, blocks: int = 0, **task: Any) -> dict[str, Any]:
     """The global Krylov solver, in the memory of that many blocks when asked to."""
-    from mustlink.lyapunov.krylov import solve_krylov
+    from mustlink.lyapunov.fields import LowRankField
+    from mustlink.lyapunov.krylov import convergence, solve_batches
 
     def solve(problem: Any) -> Any:
         memory = 8 * problem.size * problem.sources.count * blocks or None
-        field, conv = solve_krylov(problem, tol=tol, memory=memory)
+        batches = list(solve_batches(problem, tol=tol, memory=memory))
+        field = LowRankField(tuple(t for b in batches for t in b.field.terms), problem.size)
+        conv = convergence(problem, batches, tol)
         return field, {"steps": conv.iterations, "claimed": float(conv.residuals.max())}
 
     return measured(solve, task)

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
+import data_sets
 import fits
 import peers
 import render
 import runner
-import suggest
 
 CHOOSING = ("iris", "wine", "digits", "glass", "optdigits", "mfeat_fourier", "polblogs", "email")
 MOST = {"usps": 3000, "letter": 5000, "mnist": 5000}
@@ -44,18 +44,18 @@ OURS = {
 LABELLED = ("kmeans", "cluster_qr", "discretize")
 
 
-def case(name: str) -> suggest.Case | None:
+def case(name: str) -> data_sets.Case | None:
     """Points or a network of a name, with the classes."""
     if name in ("iris", "wine", "breast_cancer"):
-        return suggest._made(f"load_{name}", return_X_y=True)()
+        return data_sets._made(f"load_{name}", return_X_y=True)()
     if name in ("polblogs", "email", "amazon"):
-        return suggest.DATA[name]()
+        return data_sets.DATA[name]()
     if name == "coauthors":
-        return suggest._graph("coauthor_phy")()
-    return suggest._news(True)() if name == "news" else suggest._points(name, MOST.get(name))()
+        return data_sets._graph("coauthor_phy")()
+    return data_sets._news(True)() if name == "news" else data_sets._points(name, MOST.get(name))()
 
 
-def methods(of: suggest.Case, graph: Any) -> dict[str, Callable[[], Any]]:
+def methods(of: data_sets.Case, graph: Any) -> dict[str, Callable[[], Any]]:
     """What clusters the case, by name."""
     import mustlink as ml
 

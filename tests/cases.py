@@ -6,6 +6,16 @@ import numpy as np
 import scipy.sparse as sp
 
 
+def solve_krylov(problem, *, tol=1e-6, **options):
+    """F and how it ended, all batches joined."""
+    from mustlink.lyapunov.fields import LowRankField
+    from mustlink.lyapunov.krylov import convergence, solve_batches
+
+    batches = list(solve_batches(problem, tol=tol, **options))
+    terms = tuple(term for batch in batches for term in batch.field.terms)
+    return LowRankField(terms, problem.size), convergence(problem, batches, tol)
+
+
 def random_graph(
     rng,
     n,

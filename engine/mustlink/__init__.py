@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from mustlink.clusterers.csc_gfhf import CSCGFHF, stationary_labelings, stationary_residual
     from mustlink.clusterers.csp import CSP
     from mustlink.clusterers.disim import DISIM
-    from mustlink.clusterers.e2cp import E2CP
     from mustlink.clusterers.embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.clusterers.fast_ge import FastGE
     from mustlink.clusterers.ncut import NCut
     from mustlink.clusterers.spectral_learning import SpectralLearning
-    from mustlink.clusterers.srcp import SRCP
+    from mustlink.clusterers.srcp import E2CP, SRCP
     from mustlink.clusterers.sskk import SSKK
     from mustlink.clusterers.sssc import SSSC
     from mustlink.constraints import Constraints
@@ -40,14 +39,12 @@ if TYPE_CHECKING:
     from mustlink.propagation.cluster_kernel import ClusterKernel
     from mustlink.propagation.generalized import GLP
     from mustlink.propagation.gfhf import GFHF
-    from mustlink.propagation.green_function import GreenFunction
     from mustlink.propagation.gwem import GWEM
     from mustlink.propagation.label_embeddings import LELP, LLELP, LTSALP
     from mustlink.propagation.llgc import LLGC
     from mustlink.propagation.lnp import LNP
-    from mustlink.propagation.ncut_propagation import NCutPropagation
-    from mustlink.propagation.poisson import Poisson
-    from mustlink.propagation.tikreg import TikReg
+    from mustlink.propagation.poisson import GreenFunction, Poisson
+    from mustlink.propagation.tikreg import NCutPropagation, TikReg
     from mustlink.segmentation.region_cut import RegionCut
     from mustlink.segmentation.stroke_cut import StrokeCut
     from mustlink.selection.held_out import (

@@ -16,13 +16,13 @@ import mustlink as ml
 from cases import blobs, labelled, planted_graph
 from mustlink.advice import auto, auto_input, candidates
 from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
+from mustlink.clusterers.label_clusters import Columns
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import NEVER, Recorder, Unheard
 from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
-from mustlink.propagation.columns import Columns
 from on_disk import stored
 
 N, K = 120, 3
@@ -425,7 +425,7 @@ def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():
 
 
 def test_columns_alone_take_no_eigenvectors(monkeypatch):
-    monkeypatch.setattr("mustlink.propagation.columns.smoothest", None)
+    monkeypatch.setattr("mustlink.clusterers.label_clusters.smoothest", None)
     work, known = Workspace(ml.knn_graph(X, random_state=0)), labelled(Y, 4)
     found = Columns.of(X, work, 0, 5, 0).chances(known, np.arange(K), 7, 30)
     trees = ExtraTreesClassifier(30, random_state=7).fit(X[known >= 0], known[known >= 0])

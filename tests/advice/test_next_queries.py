@@ -10,8 +10,8 @@ import mustlink as ml
 from cases import blobs, planted_graph, random_graph
 from mustlink.advice.pair_questions import STRATEGIES, Neighbourhoods
 from mustlink.advice.situation import Situation, Walks, fitting_steps, uncertainties
+from mustlink.discretize.memberships import usual
 from mustlink.errors import InputError
-from mustlink.selection.calibration import usual
 
 LABELS, PAIRS = STRATEGIES["labels"], STRATEGIES["pairs"]
 

@@ -21,7 +21,7 @@ from mustlink.errors import InputError
 from mustlink.linear.laplacian_solve import dense_inverse, rough_inverse
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.operators.gaussian_kernel import gaussian_factor, kernel_column, normalized_factor
+from mustlink.operators.constraint_operator import gaussian_factor, kernel_column, normalized_factor
 from mustlink.operators.laplacian import normalized_laplacian
 
 seeds = st.integers(0, 2**31)

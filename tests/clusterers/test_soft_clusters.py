@@ -7,10 +7,15 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as ml
-from mustlink.discretize.memberships import Evidence, MembershipExponents
+from mustlink.discretize.memberships import (
+    Calibration,
+    Evidence,
+    HeldOut,
+    MembershipExponents,
+    calibrated,
+)
 from mustlink.graph import Graph
 from mustlink.graph.graph import Key
-from mustlink.selection.calibration import Calibration, HeldOut, calibrated
 from oracles.memberships import memberships
 
 

@@ -15,9 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
-from mustlink.clusterers.e2cp import E2CP
 from mustlink.clusterers.ncut import NCut
-from mustlink.clusterers.srcp import SRCP
+from mustlink.clusterers.srcp import E2CP, SRCP
 from mustlink.errors import InputError
 from mustlink.operators.laplacian import normalized_laplacian
 

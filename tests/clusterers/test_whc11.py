@@ -86,9 +86,8 @@ def test_weights_of_must_and_cannot_links_are_those_of_the_paper():
         alpha, beta = ((1.0, 1.0), (25.0, 1.0), (0.1, 2.0), (1.0, 0.0))[seed // 4 % 4]
         gamma = (0.1, 0.5)[seed % 2]
         theta, Z = oracles.sssc(W.toarray(), *oracles.links(known), gamma, alpha, beta)
-        weights = {"cannot_weight": alpha, "must_weight": beta}
-        est = ml.SSSC(3, gamma=gamma, assign="sphere", **weights, **EXACT)
-        est.fit(W, constraints=known)
+        est = ml.SSSC(3, gamma=gamma, assign="sphere", **EXACT)
+        est.fit(W, constraints=known.weighted(must=beta, cannot=alpha))
         np.testing.assert_allclose(est.eigenvalues_, theta[:3], atol=1e-10, err_msg=f"{seed}")
         if theta[3] - theta[2] > 1e-4:
             linked = np.asarray(W.sum(axis=1)).ravel() > 0
@@ -122,7 +121,6 @@ def test_how_links_are_weighed():
     for more, weighing in (
         ({"subspace": "exact"}, "balanced"),
         ({"gamma": "search"}, "balanced"),
-        ({"must_weight": 2.0}, "balanced"),
         ({"balanced": False}, "alike"),
         ({"balanced": True}, "balanced"),
         ({}, "alike"),
@@ -134,7 +132,7 @@ def test_how_links_are_weighed():
 
 
 def test_beliefs_of_one_kind_are_its_weight():
-    """25 for every must-link is must_weight=25: it used to change nothing."""
+    """25 for every must-link is their weight: it used to change nothing."""
     rng = np.random.default_rng(1)
     W = random_graph(rng, 30)
     known = random_constraints(rng, 30, "pairs")
@@ -142,8 +140,8 @@ def test_beliefs_of_one_kind_are_its_weight():
     told = ml.Constraints.from_pairs(known.pairs, strong, n_nodes=30)
     options = {"gamma": 0.3, "assign": "sphere"} | EXACT
     plain, weighted, believed = (
-        ml.SSSC(3, **more, **options).fit(W, constraints=said).eigenvalues_
-        for more, said in (({}, known), ({"must_weight": 25}, known), ({}, told))
+        ml.SSSC(3, **options).fit(W, constraints=said).eigenvalues_
+        for said in (known, known.weighted(must=25), told)
     )
     np.testing.assert_allclose(believed, weighted, rtol=1e-10)
     assert np.abs(believed - plain).max() > 1e-3

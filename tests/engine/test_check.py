@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 
 import cases
-from mustlink.core import check, labels
+from mustlink.core import check
 from mustlink.errors import InputError
 
 
@@ -178,14 +178,14 @@ def test_points_in_blocks(monkeypatch):
 
 
 def test_labels():
-    assert_array_equal(labels.as_labels([0, -1, 2.0], 3), [0, -1, 2])
-    assert labels.as_labels(np.array([[1], [2]], dtype=np.uint8), 2).dtype == np.int64
-    refuses(labels.as_labels, [0, 1], 3, words="2 labels for 3 nodes")
-    refuses(labels.as_labels, [0.5, 1], 2, words="label 0.5 of node 0")
-    refuses(labels.as_labels, [0, np.inf], 2, words="label inf of node 1")
-    refuses(labels.as_labels, [0, -2], 2, words="label -2 of node 1 is below -1")
-    refuses(labels.as_labels, np.ones((2, 2)), 2, words="shape (2, 2)")
-    refuses(labels.as_labels, ["a", "b"], 2, words="convert to real numbers")
+    assert_array_equal(check.as_labels([0, -1, 2.0], 3), [0, -1, 2])
+    assert check.as_labels(np.array([[1], [2]], dtype=np.uint8), 2).dtype == np.int64
+    refuses(check.as_labels, [0, 1], 3, words="2 labels for 3 nodes")
+    refuses(check.as_labels, [0.5, 1], 2, words="label 0.5 of node 0")
+    refuses(check.as_labels, [0, np.inf], 2, words="label inf of node 1")
+    refuses(check.as_labels, [0, -2], 2, words="label -2 of node 1 is below -1")
+    refuses(check.as_labels, np.ones((2, 2)), 2, words="shape (2, 2)")
+    refuses(check.as_labels, ["a", "b"], 2, words="convert to real numbers")
 
 
 def test_numbers():
@@ -220,7 +220,7 @@ def test_random_state():
 def test_best_matches_are_those_of_the_hungarian_method(a, b, most, seed):
     worth = np.random.default_rng(seed).integers(0, most, (a, b)) / 2
     rows, columns = linear_sum_assignment(worth, maximize=True)
-    found = labels.best_matches(worth)
+    found = check.best_matches(worth)
     assert worth[found].sum() == worth[rows, columns].sum()
     assert_array_equal(found, (rows, columns))
-    assert labels.best_matches(np.zeros((0, 3)))[0].size == 0
+    assert check.best_matches(np.zeros((0, 3)))[0].size == 0

@@ -110,8 +110,6 @@ ITS_OWN = {
     "CSP": {"beta": ["best", NAN, INF], "n_vectors": [0, -1, 1.5, "all"], "balanced": ["auto"]},
     "SSSC": {
         "gamma": [1.0, -0.1, NAN, "best"],
-        "must_weight": [-1.0, NAN, "much"],
-        "cannot_weight": [-1.0, NAN, "much"],
     },
     "ConstrainedAP": {"noise": [0.0, -1, INF, NAN, "best"], "assign": ["sign"]},
     "FastGE": {"mu": [0, -1.0, NAN]},

@@ -19,7 +19,7 @@ import oracles
 from mustlink.clusterers.sskk import SSKK
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
-from mustlink.graph.structure import fold
+from mustlink.graph.graph import fold
 from mustlink.neighbors import knn_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")

@@ -12,7 +12,7 @@ import cases
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.structure import as_sample_weight, fold
+from mustlink.graph.graph import as_sample_weight, fold
 from mustlink.neighbors import knn_graph
 from mustlink.neighbors.points_by_rows import group_equal_rows, prepare
 

@@ -17,8 +17,8 @@ from mustlink.context import neighbor_cost as sizes
 from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
+from mustlink.graph.graph import component_labels, cuthill_mckee, has_even_degrees
 from mustlink.graph.image import rgb_to_lab
-from mustlink.graph.structure import component_labels, cuthill_mckee, has_even_degrees
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.neighbors import cell_search, knn_graph
 from mustlink.neighbors import exact as exact_module
@@ -203,29 +203,6 @@ def test_points_of_many_columns_are_compared_by_few_rows(monkeypatch):
     assert_allclose(distances, np.sqrt(2), rtol=1e-6)
 
 
-@pytest.mark.slow  # pynndescent compiles for 45 s
-def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.context.neighbor_cost.compares_all", lambda *_, **__: False)
-    X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
-    first, again = (
-        knn_graph(X, 10, random_state=5, n_jobs=jobs, search="descent") for jobs in (1, 2)
-    )
-    assert_array_equal(first.affinity.indices, again.affinity.indices)
-    assert_array_equal(first.affinity.data, again.affinity.data)
-    assert first.info["method"] == "descent"
-    assert first.info["recall"] > 0.95
-    assert first.affinity.diagonal().max() == 0
-    assert np.diff(first.affinity.indptr).min() >= 10
-
-
-def test_descent_of_few_points_compares_all_pairs():
-    X = np.random.default_rng(0).random((50, 3))
-    descended, usual = (knn_graph(X, 5, search=way) for way in ("descent", "auto"))
-    assert (descended.affinity != usual.affinity).nnz == 0
-    with pytest.raises(InputError, match=r"search: 'descent' keeps to no memory"):
-        knn_graph(X, 5, search="descent", memory="8GB")
-
-
 def test_brute_does_not_import_the_compiler():
     code = (
         "import sys, numpy as np\n"
@@ -303,7 +280,7 @@ def test_components_match_flood_filling(seed, count, isolated, index):
     expected = oracles.components(A.toarray())
     for few in (0, 1 << 18):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mustlink.graph.structure._FEW_ENTRIES", few)
+            patch.setattr("mustlink.graph.graph._FEW_ENTRIES", few)
             labels = component_labels(A)
         assert labels.dtype == np.int32
         assert_array_equal(labels, expected)

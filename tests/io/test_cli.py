@@ -27,7 +27,7 @@ from mustlink_io.hdf5 import schema, store, writing
 from mustlink_io.jobs.diagnostics import command_line
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS, flag
 from mustlink_io.jobs.planning import beyond
-from mustlink_io.terminal import console, progress
+from mustlink_io.terminal import console
 
 ROOT = Path(__file__).parents[2]
 K = 3
@@ -685,9 +685,9 @@ def test_the_budget_is_compared_with_the_peak(mustlink, tmp_path, monkeypatch):
 
 def test_lines_of_progress(monkeypatch):
     now = iter(np.arange(0, 1000, 6.0))
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(console.time, "perf_counter", lambda: next(now))
     stream = io.StringIO()
-    lines = progress.LogLines(stream)
+    lines = console.LogLines(stream)
     lines.begin("embedding")
     for fraction in (0.1, 0.2, 0.3, 0.4):
         lines.advance("embedding", fraction)
@@ -708,9 +708,9 @@ def test_lines_of_progress(monkeypatch):
 
 def test_a_stage_whose_end_is_unknown_shows_how_long_it_runs(monkeypatch):
     now = iter([0.0, 15.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(console.time, "perf_counter", lambda: next(now))
     stream = io.StringIO()
-    lines = progress.LogLines(stream)
+    lines = console.LogLines(stream)
     lines.begin("propagating")
     lines.advance("propagating", 0.0)
     assert stream.getvalue() == "  propagating: 15.0 s\n"
@@ -718,9 +718,9 @@ def test_a_stage_whose_end_is_unknown_shows_how_long_it_runs(monkeypatch):
 
 def test_lines_of_compiling(monkeypatch):
     now = iter(np.arange(0, 1000, 6.0))
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(console.time, "perf_counter", lambda: next(now))
     stream = io.StringIO()
-    lines, quiet = (progress.LogLines(stream, quiet=how) for how in (False, True))
+    lines, quiet = (console.LogLines(stream, quiet=how) for how in (False, True))
     for done, total, left in ((0, 31, 20.0), (4, 31, 17.0), (11, 31, 75.0), (30, None, None)):
         lines.compiling(done, total, left)
     lines.compiling(40, None, None)
@@ -736,8 +736,8 @@ def test_bars_of_progress():
     from rich.console import Console
 
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    with progress.Bars(console) as bars:
+    terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    with console.Bars(terminal) as bars:
         bars.begin("embedding")
         bars.compiling(11, 31, 20.0)
         bars.compiling(12, None, None)
@@ -752,18 +752,18 @@ def test_bars_of_progress():
 
 
 def test_durations():
-    assert progress.clock(0.44) == "0.4 s"
-    assert progress.clock(245) == "4:05"
-    assert progress.clock(3723) == "1:02:03"
+    assert console.clock(0.44) == "0.4 s"
+    assert console.clock(245) == "4:05"
+    assert console.clock(3723) == "1:02:03"
 
 
 def test_warnings_of_python_are_shown_as_such(capsys):
     import warnings
 
-    with progress.observing(quiet=False):
+    with console.observing(quiet=False):
         warnings.warn("the gap\nis tiny", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "  warning: the gap is tiny\n"
-    with progress.observing(quiet=True):
+    with console.observing(quiet=True):
         warnings.warn("the gap is tiny", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "  warning: the gap is tiny\n"
 

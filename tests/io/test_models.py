@@ -1,8 +1,6 @@
 """A fitted estimator in a file is the same in another process; what is no such file is one line."""
 
-import json
 import os
-import re
 import subprocess
 import sys
 import tracemalloc
@@ -17,7 +15,6 @@ import mustlink as ml
 from cases import planted_graph
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
-from mustlink.persistence.model import RECORDS
 from mustlink.preprocessing.fitted import Fitted
 from mustlink_io import formats
 from mustlink_io.commands import cli
@@ -250,40 +247,6 @@ def test_without_data_it_has_to_be_given(tmp_path):
         ml.load(tmp_path / "net.h5", data=sp.csr_matrix(W * 2.0))
 
 
-@pytest.mark.thorough
-def test_a_file_with_the_names_of_version_0_1_is_read(tmp_path):
-    """It is written now, and its records are given the names that they had then."""
-    X, truth = blobs()
-    est = fitted("CSP", X, known(truth, 0))
-    est.calibrate()
-    est.save(tmp_path / "m.h5")
-    then = {kind.__name__: name for name, kind in RECORDS.items() if kind.__name__ != name}
-    assert then == {
-        "SelectedModel": "Choice", "ConstraintData": "Given", "MembershipExponents": "Trust"
-    }  # fmt: skip
-    seen = set()
-
-    def rename(name, item):
-        if isinstance(item, h5py.Dataset) and name.rsplit("/")[-1] in ("type", "value"):
-            words = bytes(item[()]).decode()
-            for new, old in then.items():
-                if re.search(rf"\b{new}\b", words):
-                    seen.add(old)
-                    words = re.sub(rf"\b{new}\b", old, words)
-            renamed[item.name] = np.frombuffer(words.encode(), dtype=np.uint8)
-
-    with h5py.File(tmp_path / "m.h5", "r+") as file:
-        renamed = {}
-        file["model"].visititems(rename)
-        for name, words in renamed.items():
-            del file[name]
-            file[name] = words
-    assert seen == set(then.values())
-    back = ml.load(tmp_path / "m.h5")
-    assert same(back.membership_, est.membership_)
-    assert same(back.refit(known(truth, 1)).labels_, est.refit(known(truth, 1)).labels_)
-
-
 # ---------------------------------------------------------------- the shell
 
 
@@ -337,21 +300,12 @@ def test_given_points_are_those_of_the_file_the_shell_read(tmp_path, monkeypatch
     X, _ = blobs()
     np.save("x.npy", X)
     assert cli.run(["cluster", "x.npy", "-k", "3", "-m", "ncut", "-o", "out.h5"]) == 0
-    old = altered(tmp_path / "out.h5", "model/points", _without_content)  # as of 0.1
-    for path in ("out.h5", old):
-        for wrong in (X[::-1], X + 3):
-            with pytest.raises(InputError, match="data are other points than those that were fit"):
-                ml.load(path, data=wrong)
-        assert same(ml.load(path, data=X).predict(X), ml.load(path).predict(X))
+    for wrong in (X[::-1], X + 3):
+        with pytest.raises(InputError, match="data are other points than those that were fit"):
+            ml.load("out.h5", data=wrong)
+    assert same(ml.load("out.h5", data=X).predict(X), ml.load("out.h5").predict(X))
     (tmp_path / "x.npy").unlink()
     assert same(ml.load("out.h5", data=X).predict(X), ml.load("out.h5").labels_)
-
-
-def _without_content(group):
-    said = json.loads(bytes(group["value"][()]))
-    said["{}"] = [one for one in said["{}"] if one[0] != "content"]
-    del group["value"]
-    group["value"] = np.frombuffer(json.dumps(said).encode(), dtype=np.uint8)
 
 
 @pytest.mark.thorough(but=2)

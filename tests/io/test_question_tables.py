@@ -54,7 +54,7 @@ def test_a_question_has_the_row_the_guess_and_the_next_two(told, folder, tmp_pat
     est, table = ml.load(folder / f"{name}.h5"), rows(folder / "trees.csv")
     shares = getattr(est, "label_distributions_", None)
     if shares is None:  # the twin: memberships of the usual exponents
-        from mustlink.selection.calibration import usual
+        from mustlink.discretize.memberships import usual
 
         evidence = getattr(est, "estimator_", est)._evidence()
         shares = evidence.memberships(np.arange(N), usual(est.graph_).trust)

@@ -9,7 +9,7 @@ import pytest
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.batch import arguments, jobs_file
-from mustlink_io.batch import table as batch_table
+from mustlink_io.batch import run as batch_table
 from mustlink_io.batch.run import BatchJob
 from mustlink_io.batch.state import State
 from mustlink_io.commands import cli

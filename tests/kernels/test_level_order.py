@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 import cases
-from mustlink.graph import structure
+from mustlink.graph import graph as structure
 from mustlink.kernels.graph_walk import level_order
 
 

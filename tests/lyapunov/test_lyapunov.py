@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mustlink as ml
 import oracles
-from cases import KINDS, random_constraints, random_graph
+from cases import KINDS, random_constraints, random_graph, solve_krylov
 from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
@@ -30,7 +30,6 @@ from mustlink.lyapunov.fields import (
     strongest,
 )
 from mustlink.lyapunov.filters import Diffusion, exponential_sum, filter_of
-from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import MemoryRows
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_at

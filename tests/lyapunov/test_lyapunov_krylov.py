@@ -7,13 +7,13 @@ import pytest
 import scipy.linalg as la
 import scipy.sparse as sp
 
-from cases import random_graph
+from cases import random_graph, solve_krylov
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.kernels.blocks import mix, next_term
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LowRankField, LyapunovProblem, residual
-from mustlink.lyapunov.krylov import convergence, solve_batches, solve_krylov
+from mustlink.lyapunov.krylov import convergence, solve_batches
 from mustlink.lyapunov.sources import Sources, parts
 from mustlink.operators.laplacian import normalized_laplacian
 

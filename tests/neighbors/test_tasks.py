@@ -160,8 +160,6 @@ def test_graphs_by_an_executor(one, monkeypatch, tmp_path):
     again = knn_graph(X, 7, executor=Twice(), random_state=0, memory="8GB")
     assert_array_equal(again.affinity.indices, graph.affinity.indices)
     assert_array_equal(again.affinity.data, graph.affinity.data)
-    with pytest.raises(InputError, match="leave executor"):
-        knn_graph(X, 7, executor=one, search="descent")
 
 
 @settings(max_examples=60, deadline=None)

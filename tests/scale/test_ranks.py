@@ -23,6 +23,7 @@ from graphs import (
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
+from cases import solve_krylov
 from mustlink import E2CP, SRCP, NCut
 from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.solver import smallest_pairs
@@ -30,7 +31,6 @@ from mustlink.graph import Graph
 from mustlink.kernels.blocks import normals
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.fields import LyapunovProblem
-from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink_io.jobs.on_ranks import environment, launcher

@@ -27,11 +27,12 @@ from mustlink.linear.multigrid import rank_grids
 from mustlink.linear.multigrid.rank_grids import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.fields import LyapunovProblem
-from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+sys.path.append(str(Path(__file__).parents[1]))
+from cases import solve_krylov
 from rank_messages import DividedShape, messages_of_cycle
 
 DIVIDED = {"points", "many_parts", "wide_weights"}  # whose coarse grids are divided, too

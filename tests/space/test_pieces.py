@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from cases import planted_graph, random_constraints, random_graph
+from cases import planted_graph, random_constraints, random_graph, solve_krylov
 from mustlink.clusterers.csp import ConstrainedCut
 from mustlink.constraints import Constraints
 from mustlink.discretize import assign as assign_module
@@ -26,7 +26,6 @@ from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.cycle import chebyshev, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.lyapunov.fields import LyapunovProblem
-from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_at
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian

@@ -297,7 +297,7 @@ def test_guesses_of_questions_are_counted_before_they_are_answered(csp, tmp_path
 
 
 def test_the_share_of_right_guesses_is_of_the_last_twenty():
-    from mustlink_io.ui.standing import guessed_html, running
+    from mustlink_io.ui.node_view import guessed_html, running
 
     told = [False] * 10 + [True] * 30
     twin = [np.mean(told[max(0, at - 20) : at]) for at in range(1, 41)]
@@ -308,7 +308,7 @@ def test_the_share_of_right_guesses_is_of_the_last_twenty():
 
 
 def test_red_flags_name_labels_pairs_and_classes_that_are_not_kept():
-    from mustlink_io.ui.standing import flags, flags_html
+    from mustlink_io.ui.node_view import flags, flags_html
 
     Z = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0)
     Z += np.random.default_rng(0).normal(size=Z.shape, scale=0.3)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.advice.auto_input import AutoInput
+from mustlink.advice.auto_input import AutoInput, Trials
 from mustlink.advice.candidates import (
     BOTH_OF_NETWORKS,
     LABELS,
@@ -37,7 +37,6 @@ from mustlink.advice.candidates import (
     ranked,
     reason,
 )
-from mustlink.advice.trials import Trials
 from mustlink.clusterers.clusterer import AUTO, USUAL_CLUSTERS
 from mustlink.clusterers.label_clusters import ALONE, COLUMNS, LabelClusters, Priors, made_like
 from mustlink.constraints import Constraints
@@ -49,8 +48,7 @@ from mustlink.context.method_cost import (
     eigenvectors,
     home_for,
 )
-from mustlink.core.check import as_integer, check_choice
-from mustlink.core.labels import encoded
+from mustlink.core.check import as_integer, check_choice, encoded
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, Unheard, recorded
 from mustlink.core.state import ClusterMixin, before, fits, fits_again, found_by_fit

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.advice.candidates import LABELS, NOTHING, PAIRS
+from mustlink.advice.candidates import LABELS, NOTHING, PAIRS, Way, pairs_right
 from mustlink.clusterers.clusterer import AUTO
+from mustlink.clusterers.label_clusters import Priors, hastened
 from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import sample_rows
-from mustlink.core.observe import Unheard
+from mustlink.core.observe import Recorder, Unheard
+from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -22,9 +26,11 @@ from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.points_by_rows import is_rows, prepare
 from mustlink.propagation.held_out import folds_of_labels
 from mustlink.propagation.prior import check_prior, statements
+from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import Fold, can_hold_out
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 _LABELS, MOST_PAIRS = 600, 1500  # of a sample, at most
 _HELD, _SPLITS = 0.25, 2  # share of the pairs held out, and how often
@@ -189,3 +195,87 @@ class AutoInput:
         prior, belief = (one if one is None or one.ndim == 0 else one[rows] for one in part)
         more: dict[str, Any] = {"prior": prior, "belief": belief, "all_classes": self.all_classes}
         return AutoInput(points, known, self.kind, points=points, graph=graph, **more)
+
+
+# --- Candidates of `Auto` fitted to a part of what is known, and what they predict of the rest
+
+_CHOSEN = {"power", "variant"}  # parameters that a refit would choose again
+
+
+class Trials:
+    """Fits to a part of what is known of a graph, and what they predict of the rest."""
+
+    def __init__(self, auto: Any, data: AutoInput, recorder: Recorder) -> None:
+        self._auto, self._data, self._recorder = auto, data, recorder
+        self._work = auto._view(data.graph, recorder, cost=auto.cost(data.n_classes))
+        self._priors = Priors(auto, self._work, data.points, auto._used_seed, trial=True)
+        self._fold: Any = None
+        self._made: dict[str, Any] = {}
+
+    def right(self, way: Way, fold: Any) -> tuple[Floats, Floats]:
+        """Whether every label held out is predicted, and how it counts; of pairs how far all are.
+
+        Labels may be as many of every class where rows are not: one of class c counts n_c/l_c, n_c
+        of all answers and l_c of the labels are c.
+        """
+        if self._data.kind == PAIRS:
+            if way.parts:
+                found = self._spread(way, fold.kept)
+            else:
+                found = self._fitted(way.method, fold.kept).labels_
+            agreement = pairs_right(found[fold.nodes], fold.both, fold.given)
+            held = fold.both.n_constraints - fold.given.n_constraints
+            found_right = np.full(max(min(held, MOST_PAIRS), 1), agreement)
+            return found_right, np.ones_like(found_right)
+        labels = self._data.labels
+        if self._fold is None or self._fold[0] is not fold:
+            known = labels.copy()
+            known[fold] = -1
+            self._fold = fold, known
+        known = self._fold[1]
+        prior, belief = self._data.prior, self._data.belief
+        if way.parts:
+            prior, belief = self._priors.of(way.parts, way.belief, known)
+        made = hastened(self._auto._made(way.method, self._data))
+        made.fit_on(self._work, known, self._auto._used_seed, prior, belief)
+        own, answers = labels[fold], made.labels_
+        k = labels.max() + 1
+        sizes, counts = (np.bincount(x[x >= 0], minlength=k) for x in (answers, labels))
+        return np.asarray(answers[fold] == own, dtype=np.float64), sizes[own] / counts[own]
+
+    def _spread(self, way: Way, known: Constraints) -> Ints:
+        """Answers (n,) by some of the labels and pairs, as `LabelClusters` has them."""
+        graph, labels, seed = self._work.graph, known.labels, self._auto._used_seed
+        assert labels is not None
+        made = hastened(self._auto._made(way.method, self._data))
+        made.fit_on(self._work, labels, seed, *self._priors.of(way.parts, way.belief, labels))
+        if graph.rows is not None or graph.weights is not None:
+            rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+            known = merge_duplicates(known, rows, self._work.weight_of_rows, graph.n_nodes)[0]
+        k = int(made.classes_.size)
+        answers = np.where(made.labels_ < 0, -1, np.searchsorted(made.classes_, made.labels_))
+        return rows_moved_by_pairs(graph, answers, known, self._data.pull, k)[0]
+
+    def _fitted(self, method: str, known: Constraints) -> Any:
+        """A clusterer fitted to some of the constraints, the first time in a usual subspace.
+
+        Then refitted: what it has chosen stays, and that is most of its time.
+        """
+        if method in self._made:
+            return self._made[method].refit(constraints=known, observer=self._recorder)
+        made = self._auto._made(method, self._data).set_params(n_clusters=self._k)
+        hastened(made, self._work.graph, len(known.merged[0]))
+        self._made[method] = made.fit(self._data.graph, constraints=known, observer=self._recorder)
+        chosen = {name: made.report_.choices.get(name) for name in _CHOSEN & set(made.get_params())}
+        made.set_params(**{name: one for name, one in chosen.items() if one is not None})
+        return made
+
+    @cached_property
+    def _k(self) -> int:
+        """K as it is named, else of the classes, else counted on the graph."""
+        named, classes = self._auto.n_clusters, self._data.n_classes
+        if isinstance(named, int):
+            return named
+        if classes is not None and classes > 1:
+            return classes
+        return count_clusters(self._work, self._auto._used_seed, self._data.known).k

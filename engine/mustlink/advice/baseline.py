@@ -18,8 +18,7 @@ from sklearn.base import clone
 
 from mustlink.advice.observations import RUN, Floats, readable, some_rows, take
 from mustlink.context.method_cost import sample_rows
-from mustlink.core.check import as_random_state
-from mustlink.core.labels import as_labels, encoded
+from mustlink.core.check import as_labels, as_random_state, encoded
 from mustlink.core.observe import Unheard
 from mustlink.discretize.assign import dealt, seeded_kmeans
 from mustlink.errors import MustlinkError

@@ -13,15 +13,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.core.labels import encoded
+from mustlink.core.check import encoded
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import chosen
+from mustlink.discretize.memberships import usual
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import row_slices
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.calibration import usual
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -142,7 +142,6 @@ def look_at_side(known: Constraints) -> Known:
         must=int((belief > 0).sum()),
         cannot=int((belief < 0).sum()),
         nodes=int(known.nodes.size),
-        per_node=belief.size / known.n_nodes,
         soft=known.soft is not None,
         contradictions=len(found),
         contradiction=str(found[0]) if found else "",

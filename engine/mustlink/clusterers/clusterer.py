@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
-from mustlink.core.check import check_choice, check_n_clusters
-from mustlink.core.labels import class_of_most
+from mustlink.core.check import check_choice, check_n_clusters, class_of_most
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
 from mustlink.core.state import (
@@ -27,7 +26,16 @@ from mustlink.core.state import (
     found_by_fit,
 )
 from mustlink.discretize.cuts import network_scores
-from mustlink.discretize.memberships import Evidence, MembershipExponents, led_by, own_share
+from mustlink.discretize.memberships import (
+    Calibration,
+    Evidence,
+    HeldOut,
+    MembershipExponents,
+    calibrated,
+    led_by,
+    own_share,
+    usual,
+)
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
@@ -48,7 +56,6 @@ from mustlink.neighbors.distances import as_rows, resolved_metric
 from mustlink.neighbors.streamed_points import with_block
 from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.held_out import enough_labels, folds_of_labels
-from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import below_classes, count_clusters
 from mustlink.selection.held_out import can_hold_out
 
@@ -193,7 +200,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         on_disk = partial(self._cost_on_disk, others, classes) if DISK in self.homes else None
         more: Any = {"others": others["graphs"], "beside": beside, "classes": classes}
         self._allow(X, cost, on_disk, **more)
-        if on_disk is not None:
+        if on_disk is not None and not isinstance(X, Graph | DiskGraph):
             X = graph_where_short(self, X, recorder, cost, on_disk, seed)
         if isinstance(X, DiskGraph) and self._stays_on_disk(X):
             self._check_home(DISK, others)

@@ -30,8 +30,16 @@ from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, clamped_propagation
 from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
-from mustlink.core.check import as_integer, check_choice, check_positive, check_tolerance
-from mustlink.core.labels import as_labels, encoded, n_classes_in, text_of
+from mustlink.core.check import (
+    as_integer,
+    as_labels,
+    check_choice,
+    check_positive,
+    check_tolerance,
+    encoded,
+    n_classes_in,
+    text_of,
+)
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import TIME_LIMIT, Convergence
 from mustlink.core.state import before, fits, fits_again
@@ -52,7 +60,7 @@ from mustlink.graph.forms import on_both_sides
 from mustlink.linear.cg import done
 from mustlink.linear.laplacian_solve import Inverse, dense_inverse, rough_inverse
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
+from mustlink.operators.constraint_operator import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.prior import check_prior

@@ -38,7 +38,7 @@ from mustlink.errors import InputError
 from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.forms import arcs_of, bipartite_graph
-from mustlink.graph.structure import as_sample_weight
+from mustlink.graph.graph import as_sample_weight
 from mustlink.selection.regularization import check_regularization
 from mustlink.space import LocalSpace
 

@@ -21,8 +21,15 @@ from mustlink.clusterers.result_warnings import (
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import Cost, eigenvectors, full_problem
-from mustlink.core.check import as_integer, check_answer, check_choice, check_tolerance
-from mustlink.core.labels import class_texts, n_classes_in, numbered_after
+from mustlink.core.check import (
+    as_integer,
+    check_answer,
+    check_choice,
+    check_tolerance,
+    class_texts,
+    n_classes_in,
+    numbered_after,
+)
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence, held_out_kept
 from mustlink.core.state import before, fits, fits_again

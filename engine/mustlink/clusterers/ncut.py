@@ -17,8 +17,14 @@ from mustlink.clusterers.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.clusterers.result_warnings import note_components, warn_of_components, warn_of_gap
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, eigenvectors
-from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
-from mustlink.core.labels import as_labels, class_labels
+from mustlink.core.check import (
+    as_integer,
+    as_labels,
+    as_points,
+    check_choice,
+    check_tolerance,
+    class_labels,
+)
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.core.state import before, fits, fits_again

@@ -56,7 +56,7 @@ from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph
-from mustlink.graph.structure import fold
+from mustlink.graph.graph import fold
 from mustlink.kernels.diffused_columns import adjust
 from mustlink.lyapunov.all_pairs import AllPairs, all_pairs
 from mustlink.lyapunov.fields import NewEdges, Problem

@@ -15,7 +15,7 @@ from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.eigen.work import MEMORY
 from mustlink.graph import Graph
-from mustlink.graph.structure import fold
+from mustlink.graph.graph import fold
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.selection.constrained_fit import Formulation, ParameterValues, row_scale

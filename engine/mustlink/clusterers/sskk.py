@@ -28,8 +28,7 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.context.method_cost import Cost, eigenvectors
 from mustlink.core import dense_algebra
-from mustlink.core.check import as_integer, check_choice, check_positive
-from mustlink.core.labels import as_labels
+from mustlink.core.check import as_integer, as_labels, check_choice, check_positive
 from mustlink.core.observe import NEVER, Deadline
 from mustlink.discretize.assign import kmeans
 from mustlink.eigen.memory_work import MemoryWork

@@ -44,7 +44,7 @@ _STEPS = 100  # values tried by a search (WHC11 §4.1)
 class SSSC(ConstrainedSpectral):
     """K clusters from the K lowest eigenvectors of (1 − γ)L̄ + γQ̄ (WHC11 eq. 16).
 
-    Q_ij = −βb_ij/|ML| for must-links and +αb_ij/|CL| for cannot-links of belief b_ij, and
+    Q_ij = −b_ij/|ML| for must-links and +b_ij/|CL| for cannot-links of belief b_ij, and
     Q̄ = Q/(λ_max − λ_min): the paper's eq. 11 has these signs reversed, which would reward broken
     constraints; its shift by λ_min moves all eigenvalues alike and is left out. Rows are set on the
     unit sphere.
@@ -54,9 +54,8 @@ class SSSC(ConstrainedSpectral):
       In a subspace Q̄ is scaled by its own range there.
     * `balanced`: True divides weights by |ML| and |CL| (eq. 11): a few links of one kind weigh
       as much as many of the other; with False all links weigh alike. "auto" is eq. 11
-      with `subspace="exact"`, `gamma="search"` or weights of one's own, else False.
-    * `must_weight`, `cannot_weight`: weights β of must-links and α of cannot-links; the paper takes
-      1 and 1, and what counts is their ratio. Others than 1 make "auto" of `balanced` True.
+      with `subspace="exact"` or `gamma="search"`, else False. The paper's weights β of must-links
+      and α of cannot-links are `Constraints.weighted(must=β, cannot=α)`; their ratio counts.
     * `assign`: how vectors become clusters: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors
       of one sign are rejected, the next one is cut at 0 (§3.4), or "split", at the value that keeps
       most constraints; "auto".
@@ -68,8 +67,6 @@ class SSSC(ConstrainedSpectral):
 
     gamma: float | str = "auto"
     balanced: bool | str = "auto"
-    must_weight: float = 1.0
-    cannot_weight: float = 1.0
 
     _parameter: ClassVar[str | None] = "gamma"
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
@@ -79,10 +76,9 @@ class SSSC(ConstrainedSpectral):
     ) -> Formulation:
         by_kind = self.balanced
         if isinstance(by_kind, str):
-            own = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
-            by_kind = own or self._by_criterion
+            by_kind = self.subspace == "exact" or self._by_criterion
         must, cannot = (balanced if by_kind else unbalanced)(known, laplacian.nodes)
-        change = cannot.times(self.cannot_weight) + must.times(-self.must_weight)
+        change = cannot + must.times(-1.0)
         if graph.weights is not None:
             change = change.between(row_scale(graph))
         Q = local_operator(change, laplacian, known.nodes, scaled=False)
@@ -108,10 +104,6 @@ class SSSC(ConstrainedSpectral):
             raise InputError(f"gamma: {self.gamma} is out of range; give 0 <= gamma < 1")
         if not isinstance(self.balanced, bool | np.bool_) and self.balanced != "auto":
             raise InputError(f'balanced: {self.balanced!r} given; give True, False or "auto"')
-        for name in ("must_weight", "cannot_weight"):
-            weight = check_number(getattr(self, name), name, "at least 0")
-            if weight < 0:
-                raise InputError(f"{name}: {weight:g} given; it must be at least 0")
 
     def _in_memory_only(self) -> dict[str, bool]:
         return {**super()._in_memory_only(), "gamma": self.gamma == "search"}

@@ -30,8 +30,7 @@ from mustlink.constraints.pairs import (
     split_entries,
     split_pairs,
 )
-from mustlink.core.check import check_number
-from mustlink.core.labels import EQUAL_ROWS, REPRESENTATIVES, labels_of_nodes
+from mustlink.core.check import EQUAL_ROWS, REPRESENTATIVES, check_number, labels_of_nodes
 from mustlink.errors import InputError
 
 DENSE_LIMIT = 20_000

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.core.check import numeric_array
-from mustlink.core.labels import as_labels, encoded, in_order_of_rows
+from mustlink.core.check import as_labels, encoded, in_order_of_rows, numeric_array
 from mustlink.errors import InputError
 
 Ints = NDArray[np.int64]

@@ -23,8 +23,8 @@ ESTIMATORS = {
     "ClusterKernel": "mustlink.propagation.cluster_kernel",
     "LELP": "mustlink.propagation.label_embeddings",
     "LLGC": "mustlink.propagation.llgc",
-    "GreenFunction": "mustlink.propagation.green_function",
-    "NCutPropagation": "mustlink.propagation.ncut_propagation",
+    "GreenFunction": "mustlink.propagation.poisson",
+    "NCutPropagation": "mustlink.propagation.tikreg",
     "Poisson": "mustlink.propagation.poisson",
     "TikReg": "mustlink.propagation.tikreg",
     "LLELP": "mustlink.propagation.label_embeddings",
@@ -34,7 +34,7 @@ ESTIMATORS = {
     "LTSA": "mustlink.clusterers.embedding",
     "LaplacianEigenmaps": "mustlink.clusterers.embedding",
     "CSCGFHF": "mustlink.clusterers.csc_gfhf",
-    "E2CP": "mustlink.clusterers.e2cp",
+    "E2CP": "mustlink.clusterers.srcp",
     "SRCP": "mustlink.clusterers.srcp",
 }
 

@@ -1,7 +1,7 @@
 """Progress and time: the engine reports to an observer and prints nothing itself.
 
 A method runs inside `Recorder.stage(name)`; the recorder measures every stage and forwards
-its beginning, progress and end to the observer. `mustlink_io.terminal.progress` draws them.
+its beginning, progress and end to the observer. `mustlink_io.terminal.console` draws them.
 
 It has the time limit, too. Results depend on the clock only where a limit cuts a step short;
 without one no step reads the clock, except for a rival that takes far longer than planned.

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.pairs import upper_entries
-from mustlink.core.check import check_answer
-from mustlink.core.labels import in_order_of_rows
+from mustlink.core.check import check_answer, in_order_of_rows
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import group_sums
 from mustlink.kernels.nearest_lists import nearest_centre

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
-from mustlink.core.check import as_integer
-from mustlink.core.labels import best_matches
+from mustlink.core.check import as_integer, best_matches
 from mustlink.discretize.assign import kmeans
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError

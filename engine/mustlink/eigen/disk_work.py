@@ -32,9 +32,8 @@ from mustlink.eigen.plain_solve import chebyshev, n_guard_vectors, nested
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
-from mustlink.graph.graph import Derived, is_network
+from mustlink.graph.graph import SEEN, Derived, GraphLook, is_network
 from mustlink.graph.row_buckets import scratch_graph
-from mustlink.graph.structure import SEEN, GraphLook
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.disk_grids import DiskGrids, stored_grids
 from mustlink.operators.laplacian import regularized

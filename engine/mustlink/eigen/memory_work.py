@@ -17,8 +17,7 @@ from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import LaplacianKey, grids_of, laplacian_of, smallest_pairs, smoothest
 from mustlink.eigen.work import MEMORY
-from mustlink.graph.graph import Graph
-from mustlink.graph.structure import GraphLook, fold
+from mustlink.graph.graph import Graph, GraphLook, fold
 from mustlink.linear.laplacian_solve import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian

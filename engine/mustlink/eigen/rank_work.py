@@ -19,8 +19,7 @@ from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import RankGraph, Rows, divided_rows, redivided
-from mustlink.graph.graph import Derived, is_network
-from mustlink.graph.structure import SEEN, GraphLook
+from mustlink.graph.graph import SEEN, Derived, GraphLook, is_network
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.multigrid.rank_grids import divided_hierarchy
 from mustlink.operators.laplacian import regularized

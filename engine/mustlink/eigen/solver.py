@@ -26,8 +26,7 @@ from mustlink.eigen.plain_solve import (
 )
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
-from mustlink.graph.graph import Graph, Key
-from mustlink.graph.structure import cuthill_mckee
+from mustlink.graph.graph import Graph, Key, cuthill_mckee
 from mustlink.linear.laplacian_solve import (
     FEW,
     DeflatedPolynomial,

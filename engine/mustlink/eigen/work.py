@@ -14,7 +14,7 @@ from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.plain_solve import DENSE_BELOW, asked_tolerance, first_pairs, no_pairs, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
-from mustlink.graph.structure import GraphLook
+from mustlink.graph.graph import GraphLook
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.space import Block, Small, Space, Vector

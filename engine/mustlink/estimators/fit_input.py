@@ -15,16 +15,15 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import among
 from mustlink.context.method_cost import Cost, FitInput, Size
 from mustlink.context.stage_cache import StageCache
-from mustlink.core.check import as_integer, as_points
-from mustlink.core.labels import as_labels, encoded, refuse_row_numbers
+from mustlink.core.check import as_integer, as_labels, as_points, encoded, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.core.resources import AUTO
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides, unwrapped
+from mustlink.graph.graph import as_sample_weight
 from mustlink.graph.several import VIEW, VIEW_OF_X, Views, rows_as_nodes
-from mustlink.graph.structure import as_sample_weight
 from mustlink.neighbors.affinities import PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.distances import POINTS, as_rows, bytes_of_rows, search_bytes
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows

@@ -38,9 +38,8 @@ from mustlink.estimators.graph_choice import automatic_representatives
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import sides_of, unwrapped
-from mustlink.graph.graph import joined_nodes, range_notes
+from mustlink.graph.graph import as_sample_weight, joined_nodes, range_notes
 from mustlink.graph.several import Views, check_graph_weights, one_of
-from mustlink.graph.structure import as_sample_weight
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.distances import (
@@ -153,7 +152,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     def _prepared(self, X: Any, recorder: Recorder) -> Any:
         """What is given to a fit, as points where `preprocessing` makes such; raises InputError."""
         is_graph = X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED
-        X, how = as_stream(X), self.preprocessing
+        X, how = X if is_graph else as_stream(X), self.preprocessing
         points, self._preparation = prepared_points(X, recorder, how, is_graph=is_graph)
         if self._preparation is not None:
             check_columns(self, X)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.structure import cuthill_mckee
+from mustlink.graph.graph import cuthill_mckee
 
 if TYPE_CHECKING:
     from mustlink.space.disk import DiskBlock, DiskSpace

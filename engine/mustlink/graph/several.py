@@ -36,8 +36,7 @@ from mustlink.core.check import numeric_array
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.forms import unwrapped
-from mustlink.graph.graph import Graph
-from mustlink.graph.structure import fold
+from mustlink.graph.graph import Graph, fold
 
 WORDS = ("auto", "equal")
 VIEW, VIEW_OF_X = "view", "X"  # key of a graph's info that has its name, and that of X itself

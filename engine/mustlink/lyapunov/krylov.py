@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg as la
@@ -60,20 +59,6 @@ class KrylovBatch:
     def converged(self) -> bool:
         """Whether the residual is within its share of the tolerance."""
         return self.reason == TOLERANCE
-
-
-def solve_krylov(
-    problem: LyapunovProblem, *, tol: float = 1e-6, **options: Any
-) -> tuple[LowRankField, Convergence]:
-    """Solve MF + FM = 2μY to ‖MF + FM − 2μY‖ <= tol·‖2μY‖ (Frobenius), all batches joined.
-
-    `options` as for `solve_batches`. `residuals` has one entry per batch: its residual relative to
-    its fair share of ‖2μY‖, so that the whole is solved when every batch is. The residual of F is
-    at most their largest.
-    """
-    batches = list(solve_batches(problem, tol=tol, **options))
-    field = LowRankField(tuple(t for b in batches for t in b.field.terms), problem.size)
-    return field, convergence(problem, batches, tol)
 
 
 def convergence(problem: LyapunovProblem, batches: list[KrylovBatch], tol: float) -> Convergence:

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.graph.disk_graph import RowBlock
+from mustlink.graph.graph import fold
 from mustlink.graph.row_buckets import EntryRuns
-from mustlink.graph.structure import fold
 from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
 from mustlink.operators.laplacian import GroundedLaplacian

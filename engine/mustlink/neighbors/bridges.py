@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.structure import renumber_by_size
+from mustlink.graph.graph import renumber_by_size
 from mustlink.neighbors.distances import AnyRows
 from mustlink.neighbors.points_by_rows import Prepared, gather
 

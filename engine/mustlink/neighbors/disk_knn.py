@@ -23,7 +23,6 @@ from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.resources import AUTO, give_back
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import DiskGraph, RowBlock
-from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
 from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, weigh
 from mustlink.kernels import symmetric_lists as kernels
@@ -263,7 +262,7 @@ def graph_where_short(
     is_points = estimator.affinity in POINTS and len(shape) == 2 and not sp.issparse(X)
     is_points = is_points and resolved_metric(estimator.metric, X) in BY_CELLS
     is_points = is_points and estimator.representatives is None
-    if budget is None or not is_points or isinstance(X, Graph | DiskGraph):
+    if budget is None or not is_points:
         return X
     n, d = shape
     k = min(as_integer(estimator.n_neighbors, "n_neighbors", 1), n - 1)

@@ -24,8 +24,7 @@ from mustlink.core.check import (
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, give_back
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
-from mustlink.graph.structure import component_labels, fold
+from mustlink.graph.graph import Graph, component_labels, fold
 from mustlink.graph.weights import (
     WEIGHTS,
     edge_weights,
@@ -40,12 +39,11 @@ from mustlink.neighbors.distances import (
     BY_CELLS,
     AnyRows,
     ComparedRows,
-    descent_lists,
     in_time,
     metric_name,
     resolved_metric,
 )
-from mustlink.neighbors.exact import exact_neighbours, measured_recall
+from mustlink.neighbors.exact import exact_neighbours
 from mustlink.neighbors.points_by_rows import (
     ROWWISE,
     EqualRows,
@@ -144,8 +142,6 @@ def neighbour_lists(
             return X.lists(k, seed, recorder, sample)
     n = X.shape[0]
     exact = {"method": plan.method, "recall": 1.0, "recall_sample": n}
-    if plan.method == "descent":
-        return _by_descent(np.asarray(X), k, seed, recorder, sample)
     if plan.method == "brute":
         with recorder.stage("kNN graph") as advance:
             return *exact_neighbours(np.asarray(X), np.arange(n), k, advance), exact
@@ -201,19 +197,6 @@ def warn_of_copies(equal: int, n: int, recorder: Recorder) -> None:
         )
 
 
-def _by_descent(
-    X: NDArray[np.float32], k: int, seed: int, recorder: Recorder, sample: int
-) -> Found:
-    """Lists of NN-descent, with their recall."""
-    n = X.shape[0]
-    indices, distances = descent_lists(X, k, seed, recorder)
-    with recorder.stage("kNN recall"):
-        size = min(n, max(1, sample))
-        some = np.random.default_rng(seed).choice(n, size, replace=False)
-        recall = measured_recall(X, some, distances[some])
-    return indices, distances, {"method": "descent", "recall": recall, "recall_sample": size}
-
-
 # --- Graphs of the neighbours that were found
 
 
@@ -233,7 +216,6 @@ def knn_graph(
     scratch: Any = None,
     keeper: CheckpointStore | None = None,
     duplicates: str = "keep",
-    search: str = "auto",
     executor: Executor | None = None,
 ) -> Graph:
     """Symmetric graph that joins every point (n, d) with its nearest neighbours, itself excluded.
@@ -271,10 +253,6 @@ def knn_graph(
     more than there is, see `GraphEstimator`; None sets no limit. A `keeper` keeps the
     neighbours for a later run, and names a folder for those files.
 
-    With `search` "descent" they are found by NN-descent (Dong et al. 2011) where not all pairs are
-    compared: of easy data as much in about the same time, of broad clusters .67 to .78, and its
-    kernels are compiled in every process, 16 s. It runs on one thread and keeps to no `memory`.
-
     `duplicates`: "keep" makes every row a node; with "merge" rows that are equal in single
     precision are one node: the graph has `weights` (how many) and `rows`; copies of one node are
     not joined with each other.
@@ -304,8 +282,7 @@ def knn_graph(
     metric = resolved_metric(metric, points)
     spec = GraphSpec.checked(n_neighbors, metric, weights, sigma, n_jobs)
     check_choice(duplicates, ("keep", "merge"), "duplicates")
-    descends = _descends(search, memory, executor)
-    X, unit, spec = _prepared(points, spec, recorder, None if descends else memory, executor)
+    X, unit, spec = _prepared(points, spec, recorder, memory, executor)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
         X, unit = _distinct(points, X, unit, equal, metric)
@@ -316,8 +293,6 @@ def knn_graph(
         )
     k = possible(spec.k, X.shape[0], recorder)
     X, plan = planned(X, k, spec.budget, spec.n_jobs, by_tasks=executor is not None)
-    if descends and not isinstance(X, AnyRows) and plan.method != "brute":
-        plan = replace(plan, method="descent")
     seed, rng = spec.begin(points, recorder, random_state)
     way = plan.method if plan.layout is None else (plan.method, plan.layout.room)
     depends = metric, k, seed, recall_sample, way, equal is not None
@@ -529,13 +504,3 @@ def _distinct(
     if is_rows(points) or metric == "haversine":
         return equal.of(X), unit
     return scaled_points(as_points(points)[equal.first], metric)
-
-
-def _descends(search: str, memory: int | str | None, executor: Executor | None) -> bool:
-    """Whether the search is NN-descent; raises InputError."""
-    check_choice(search, ("auto", "descent"), "search")
-    if search == "descent" and memory not in (None, AUTO):
-        raise InputError("search: 'descent' keeps to no memory; leave memory or search out")
-    if search == "descent" and executor is not None:
-        raise InputError("search: 'descent' runs in one process; leave executor or search out")
-    return search == "descent"

@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
-from mustlink.graph.structure import fold
+from mustlink.graph.graph import Graph, fold
 from mustlink.graph.weights import edge_weights, local_scales
 from mustlink.neighbors.exact import nearest_points
 from mustlink.neighbors.knn import any_rows

@@ -25,9 +25,8 @@ from mustlink.context.fit_plan import HELD_BELOW, NEAREST
 from mustlink.core.check import as_integer, as_points, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
+from mustlink.graph.graph import Graph, fold
 from mustlink.graph.shares import BLOCK, Near, Shares, each_part, gram_of, mixed, symmetric, voted
-from mustlink.graph.structure import fold
 from mustlink.neighbors.bridges import bridging_edges
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import Prepared, is_rows, prepare

@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.core import dense_algebra
-from mustlink.graph.graph import Graph
-from mustlink.graph.structure import component_labels, cuthill_mckee, renumber_by_size
+from mustlink.graph.graph import Graph, component_labels, cuthill_mckee, renumber_by_size
 from mustlink.kernels.blocks import by_rows, next_term
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.spmm import scaled, scaled_permutation, spmm_axpby

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock
-from mustlink.graph.structure import component_labels
+from mustlink.graph.graph import component_labels
 from mustlink.kernels.disk_rows import advance
 from mustlink.kernels.spmm import scaled
 from mustlink.operators.laplacian import GroundedLaplacian, grounded_degrees

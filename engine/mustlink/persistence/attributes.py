@@ -15,6 +15,7 @@ from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.constraints import Constraints
 from mustlink.core.result import Report
+from mustlink.discretize.memberships import Calibration
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
@@ -24,7 +25,6 @@ from mustlink.preprocessing.fitted import Fitted
 from mustlink.preprocessing.mixed import KINDS, FittedTable
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior, Prior
-from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import SelectedModel
 
 Check = Callable[[str, Any, Graph], None]

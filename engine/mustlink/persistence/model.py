@@ -21,7 +21,7 @@ from mustlink.core.check import as_affinity, as_csr, as_points
 from mustlink.core.observe import StageRecord
 from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.state import check_is_fitted, chosen, found_by_fit
-from mustlink.discretize.memberships import MembershipExponents, Reliability
+from mustlink.discretize.memberships import Calibration, MembershipExponents, Reliability
 from mustlink.discretize.merge_tree import MergeTree
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
@@ -39,7 +39,6 @@ from mustlink.preprocessing.fitted import Fitted
 from mustlink.preprocessing.mixed import FittedTable, TableColumn
 from mustlink.propagation.held_out import AnswerCalibration
 from mustlink.propagation.prior import GivenPrior
-from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import SelectedModel
 
 _BASIS = ("whole", "values", "residuals", "n_ties")
@@ -68,12 +67,7 @@ _WRITTEN: tuple[type, ...] = (
     StageRecord,
     MembershipExponents,
 )
-# Records by their names in a file, also by those that version 0.1 gave them.
-RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN} | {
-    "Choice": SelectedModel,
-    "Given": ConstraintData,
-    "Trust": MembershipExponents,
-}
+RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN}  # by their names in a file
 # Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
 _PASSING |= {"_allowed", "_represented", "_fitted_parts"}
@@ -167,9 +161,7 @@ def restored(
     refuse(not isinstance(params, Mapping) or not isinstance(state, Mapping), "its parameters")
     assert isinstance(params, Mapping)
     assert isinstance(state, Mapping)
-    # models of version 0.1 have none of the two
-    every = {*params, "representatives", "preprocessing"}
-    refuse(every != set(kind._get_param_names()), "its parameters")
+    refuse(set(params) != set(kind._get_param_names()), "its parameters")
     estimator = kind(**params) if make is None else make(kind, **params)
     graph = _graph_in(tree.get("graph"), data)
     estimator.graph_ = graph

@@ -301,8 +301,6 @@ class Fitted:
     def of(cls, saved: Mapping[str, Any]) -> Fitted:
         """The inverse of `to_dict`; raises InputError for other values."""
         try:
-            if saved.get("log"):
-                raise ValueError("an older version took logarithms")
             fill, centre, scale = (
                 np.array(saved[k], dtype=np.float64) for k in ("fill", "centre", "scale")
             )

@@ -24,14 +24,16 @@ from mustlink.core.check import (
     PlainParameters,
     as_csr,
     as_integer,
+    as_labels,
     check_answer,
     check_choice,
     check_tolerance,
+    class_labels,
+    named,
     numeric_array,
     positive,
     symmetric,
 )
-from mustlink.core.labels import as_labels, class_labels, named
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import TIME_LIMIT, Convergence, Report
 from mustlink.core.state import BaseEstimator, check_is_fitted, fits

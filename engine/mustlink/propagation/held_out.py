@@ -22,8 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mustlink.core.check import check_answer
-from mustlink.core.labels import in_order_of_rows
+from mustlink.core.check import check_answer, in_order_of_rows
 from mustlink.core.observe import Recorder
 from mustlink.core.result import TIME_LIMIT, Convergence
 from mustlink.discretize.memberships import Reliability

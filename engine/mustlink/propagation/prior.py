@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.check import numeric_array
-from mustlink.core.labels import EQUAL_ROWS, check_two_classes, labels_of_nodes
+from mustlink.core.check import EQUAL_ROWS, check_two_classes, labels_of_nodes, numeric_array
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import TOGETHER, Cost, DiskCost, Size, propagation
 from mustlink.context.stage_cache import Workspace
-from mustlink.core.check import as_integer, as_points, check_choice, check_tolerance
-from mustlink.core.labels import (
+from mustlink.core.check import (
     EQUAL_ROWS,
     REPRESENTATIVES,
+    as_integer,
     as_labels,
+    as_points,
+    check_choice,
+    check_tolerance,
     class_labels,
     encoded,
     labels_of_nodes,
@@ -185,7 +188,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
             beside = bytes_of(prior, belief)
             self._allow(X if graph is None else graph, cost, on_disk, others=graphs, beside=beside)
-            if DISK in self.homes and graph is None:
+            if DISK in self.homes and graph is None and not isinstance(X, Graph | DiskGraph):
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
             if isinstance(X, DiskGraph) and self._stays_on_disk(X, cost):
                 self._check_home(DISK, others)

@@ -12,8 +12,14 @@ from scipy import ndimage
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mustlink.core.check import PlainParameters, as_integer, as_random_state, check_positive
-from mustlink.core.labels import class_labels, named
+from mustlink.core.check import (
+    PlainParameters,
+    as_integer,
+    as_random_state,
+    check_positive,
+    class_labels,
+    named,
+)
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
 from mustlink.core.state import BaseEstimator, fits, fits_again

@@ -23,8 +23,7 @@ from mustlink.discretize.cuts import network_scores
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.graph import Key
-from mustlink.graph.structure import has_even_degrees
+from mustlink.graph.graph import Key, has_even_degrees
 from mustlink.operators.laplacian import Block
 from mustlink.selection.held_out import sampled_rows
 from mustlink.space import LocalSpace

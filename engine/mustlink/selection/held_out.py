@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.constraints import Constraints
-from mustlink.core.check import as_integer, as_random_state
-from mustlink.core.labels import as_labels, encoded
+from mustlink.core.check import as_integer, as_labels, as_random_state, encoded
 from mustlink.discretize.assign import kmeans, splitting_value
 from mustlink.discretize.satisfaction import satisfaction, satisfaction_added
 from mustlink.errors import InputError

@@ -19,7 +19,7 @@ import numpy as np
 
 from mustlink.discretize.cuts import ClusterSums
 from mustlink.errors import InputError, NumericalError
-from mustlink.graph.structure import GraphLook
+from mustlink.graph.graph import GraphLook
 from mustlink.space import Block, Space
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)

@@ -1,6 +1,15 @@
 """The verbs on data of nodes, and the space of nodes in memory."""
 
-from mustlink.space.local import LocalSpace
-from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Series, Small, Space, Vector
+from mustlink.space.verbs import (
+    Block,
+    Dots,
+    Gram,
+    GroupSums,
+    LocalSpace,
+    Series,
+    Small,
+    Space,
+    Vector,
+)
 
 __all__ = ["Block", "Dots", "Gram", "GroupSums", "LocalSpace", "Series", "Small", "Space", "Vector"]

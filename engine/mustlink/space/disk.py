@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from mustlink.core.resources import size_text
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import hand_out, normals
-from mustlink.space.local import LocalSpace
-from mustlink.space.verbs import Ints, Scalars, Small, Space, Sum, drawn
+from mustlink.space.verbs import Ints, LocalSpace, Scalars, Small, Space, Sum, drawn
 
 # Windows, and older macOS, have one place in an open file, which threads share.
 _MOVING = threading.Lock()

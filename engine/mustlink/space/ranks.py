@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import Pieces, normals
 from mustlink.space.division import Division
-from mustlink.space.local import LocalSpace
-from mustlink.space.verbs import Ints, Small, Space, Sum
+from mustlink.space.verbs import Ints, LocalSpace, Small, Space, Sum
 
 Array = NDArray[Any]
 

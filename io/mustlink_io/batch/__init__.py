@@ -2,5 +2,5 @@
 
 `jobs_file` reads the file and expands its grids and templates, `arguments` checks each job against
 the command line, `state` holds what is on disk of every job, `run` starts `children` within the
-limits, `table` sums up.
+limits and sums up.
 """

@@ -19,8 +19,15 @@ from mustlink_io.commands.options import (
     clusters,
     several,
 )
-from mustlink_io.terminal.console import emit, facts, show_notes, sizes_line, stdout_console, title
-from mustlink_io.terminal.progress import observing
+from mustlink_io.terminal.console import (
+    emit,
+    facts,
+    observing,
+    show_notes,
+    sizes_line,
+    stdout_console,
+    title,
+)
 
 # As in mustlink.advice, which takes a second to import.
 STRATEGIES = ("auto", "walks", "neighbourhoods", "random")

@@ -85,9 +85,8 @@ def batch(
     """
     from mustlink_io.batch.arguments import check, check_keys, fits
     from mustlink_io.batch.jobs_file import Where, expand, load
-    from mustlink_io.batch.run import BatchRun
+    from mustlink_io.batch.run import BatchRun, check_summary, row, show, write
     from mustlink_io.batch.state import State
-    from mustlink_io.batch.table import check_summary, row, show, write
     from mustlink_io.hdf5.locks import locked
     from mustlink_io.terminal.console import emit
 

@@ -57,7 +57,7 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
     """
     from mustlink_io.jobs.graph import GraphJob
-    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.console import observing
     from mustlink_io.workers.dask_cluster import executor_of
 
     limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}

@@ -9,8 +9,7 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, clusters, numbers
-from mustlink_io.terminal.console import emit, stdout_console, table
-from mustlink_io.terminal.progress import observing
+from mustlink_io.terminal.console import emit, observing, stdout_console, table
 
 
 @click.command(short_help="A photograph, cut along painted strokes or by itself.")

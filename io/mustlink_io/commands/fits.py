@@ -231,7 +231,7 @@ def _fit(kind: type[Job], given: dict[str, Any]) -> int:
     """Run a job of the options given, here or on ranks, and print its outcome; the exit code."""
     from mustlink_io.jobs import on_ranks
     from mustlink_io.jobs.run import run
-    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.console import observing
     from mustlink_io.workers.dask_cluster import executor_of
 
     quiet, as_json, ranks = (given.pop(name) for name in ("quiet", "as_json", "ranks"))

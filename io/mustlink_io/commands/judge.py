@@ -57,7 +57,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **options: Any) -> None:
       mustlink suggest points.h5 -k 10 --json | jq -r .command | sh    and do it
     """
     from mustlink_io.jobs.suggest import suggest_for
-    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.console import observing
 
     options["drop"] = options["drop"] or ()
     with observing(quiet) as observer:

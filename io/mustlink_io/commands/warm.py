@@ -11,8 +11,7 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io.commands.options import JSON, QUIET
-from mustlink_io.terminal.console import clock, emit, facts, stdout_console
-from mustlink_io.terminal.progress import observing
+from mustlink_io.terminal.console import clock, emit, facts, observing, stdout_console
 
 
 @click.command(short_help="Compile everything beforehand, for images and batch nodes.")

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.core.labels import class_of_most
+from mustlink.core.check import class_of_most
 from mustlink.core.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats import results

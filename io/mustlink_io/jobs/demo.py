@@ -1,11 +1,9 @@
-"""`mustlink demo`: the main job on data of its own, and a photograph cut along strokes."""
+"""`mustlink demo`: the main job on data of its own."""
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +13,12 @@ from numpy.typing import NDArray
 from mustlink.core.observe import Observer
 from mustlink.core.resources import peak_bytes
 from mustlink_io import pictures
-from mustlink_io.formats.photographs import load_cut_out, load_image, load_strokes
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.writing import atomic, check_output, create_h5, make_folder
-from mustlink_io.jobs.cut import cut
 from mustlink_io.jobs.fits import ClusterJob
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.run import run
 from mustlink_io.jobs.score import agreement
-
-PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"
-STROKES = resources.files("mustlink_io") / "data" / "china_strokes.png"
 
 WORDS = ("MUST", "LINK")  # one below the other: the clusters that are wanted
 N, EXTRA, NOISE = 100_000, 6, 0.02  # points, coordinates beside the plane's, and noise of all
@@ -128,53 +121,3 @@ def _letter(letter: str, n: int, rng: np.random.Generator) -> NDArray[np.float64
         tried = rng.uniform((left, low), (right, high), (2 * n, 2))
         found = np.vstack([found, tried[outline.contains_points(tried)]])
     return found[:n] - [(left + right) / 2, 0]
-
-
-# ---------------------------------------------------------------- a photograph
-
-
-def photograph(out_dir: str, observer: Observer) -> dict[str, Any]:
-    """Write photograph and strokes, cut the one along the other, draw both; returns plain values.
-
-    Strokes that are in the folder already stay, so that one can paint on them and run it again.
-    """
-    pictures.require_matplotlib()
-    out = Path(out_dir)
-    make_folder(out)
-    image, strokes = out / "china.jpg", out / "strokes.png"
-    output, shown = out / "cut.png", out / "china.png"
-    _put(PHOTOGRAPH.read_bytes(), image)
-    if not strokes.exists():
-        _put(STROKES.read_bytes(), strokes)
-    check_output(shown)
-    words = (str(image), str(strokes), str(output))
-    result = cut(*words, observer=observer)
-    _draw(image, strokes, result, shown)
-    return {
-        **result,
-        "image": "china.jpg of scikit-learn",
-        "command": shlex.join(("mustlink", "cut", words[0], "--strokes", words[1], "-o", words[2])),
-        "picture": str(shown),
-        "peak_bytes": peak_bytes(),
-    }
-
-
-def _put(content: bytes, path: Path) -> None:
-    check_output(path)
-    with atomic(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def _draw(photograph: Path, strokes: Path, result: dict[str, Any], target: Path) -> None:
-    """Strokes, outline and the first cut-out that is no ground, side by side."""
-    image = load_image(photograph, "photograph")
-    first = next(one for one in result["classes"] if not one["is_ground"])
-    figure = pictures.side_by_side(
-        (
-            pictures.painted(image, *load_strokes(strokes, "strokes")),
-            load_image(result["outline"], "outline"),
-            load_cut_out(first["cut_out"], "cut-out"),
-        ),
-        ("a few strokes", "the cut along them", "one part, cut out"),
-    )
-    pictures.save(figure, target)

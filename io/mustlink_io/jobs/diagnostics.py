@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.core.observe import Recorder
+from mustlink.discretize.memberships import Calibration
 from mustlink.graph import DiskGraph, Graph
 from mustlink.graph.shares import MixedRows
 from mustlink.propagation.held_out import AnswerCalibration
-from mustlink.selection.calibration import Calibration
 from mustlink_io.hdf5.result import ResultStage
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs.methods import opposite

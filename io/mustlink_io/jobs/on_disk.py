@@ -17,7 +17,7 @@ from mustlink.core.check import as_points
 from mustlink.core.resources import Allowed, size_text
 from mustlink.eigen.work import DISK, RANKS
 from mustlink.errors import AtHomeOnlyError, InputError
-from mustlink.graph.structure import has_even_degrees
+from mustlink.graph.graph import has_even_degrees
 from mustlink.neighbors.affinities import PRECOMPUTED
 from mustlink.neighbors.points_by_rows import count_distinct
 from mustlink.preprocessing.request import Preparation

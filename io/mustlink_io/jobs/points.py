@@ -29,7 +29,6 @@ from mustlink_io.formats.points import Apart, is_own
 from mustlink_io.hdf5.result import Input
 
 _HOW = ("file", "sha256", "want", "steps", "apart", "shape", "content", "sparse", "text")
-_LATER = {"content", "sparse", "text"}  # which older models have not
 _ROWS = 1 << 16  # looked at in one go
 _WIDE = 64  # columns of a matrix above which single ones mean nothing
 _LARGEST = 1 << 30  # bytes of a file that is read again for this
@@ -139,7 +138,7 @@ def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
     """
     shape: Any = reference.get("shape")
     fine = isinstance(shape, list | tuple) and len(shape) == 2
-    complete = "digest" in reference or set(_HOW) - _LATER <= set(reference) <= set(_HOW)
+    complete = "digest" in reference or set(_HOW) == set(reference)
     complete = complete and isinstance(reference.get("file", ""), str)
     if not fine or not complete or not all(isinstance(size, int) and size > 0 for size in shape):
         raise InputError(f"{model}: damaged: the reference to its points; save it anew")
@@ -151,9 +150,8 @@ def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
         raise InputError(f"{model}: data of shape {X.shape}; those that were fitted have {shape}")
     if "digest" in reference:
         same = digest(X) == reference["digest"]
-    else:  # models of 0.1 do not say which points they are: their file does
-        X = X.astype(np.float32, copy=False)  # as files are read
-        same = fingerprint(X) == (reference.get("content") or fingerprint(elsewhere.whole()))
+    else:  # as files are read
+        same = fingerprint(X.astype(np.float32, copy=False)) == reference["content"]
     if not same:
         raise InputError(f"{model}: data are other points than those that were fitted")
     return X

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints, Contradiction
-from mustlink.core.labels import check_two_classes, refuse_row_numbers
+from mustlink.core.check import check_two_classes, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io import formats

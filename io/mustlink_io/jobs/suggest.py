@@ -210,9 +210,7 @@ def job_of(found: Suggestion, data: str, constraints: str | None = None, **more:
     params = {key: value for key, value in found.parameters.items() if value is not None}
     params.pop("affinity", None)  # the file says what it is
     memory = found.seen.memory if params.pop("memory", None) else AUTO
-    mass, k = params.pop("class_mass", None), params.pop("n_clusters", None)
-    if mass is not None:
-        params["class_mass" if mass is True else "class_shares"] = mass
+    k = params.pop("n_clusters", None)
     if name == "ncut":
         constraints = more["labels"] = None
     fields: dict[str, Any] = {"data": data, "output": "out.h5", "method": name, **more}

@@ -14,7 +14,7 @@ from mustlink.core.observe import Unheard
 from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.hdf5.writing import make_folder
-from mustlink_io.pictures.plane import spread_in_plane
+from mustlink_io.pictures.charts import spread_in_plane
 from mustlink_io.report.facts import ReadResult, is_shares
 
 _FEWEST, _MAPS, _MAPPED = 6, 20, 200_000  # coordinates of a map made here, at most of so many rows

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.core.labels import class_of_most
+from mustlink.core.check import class_of_most
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.points import RowSource, cell
 

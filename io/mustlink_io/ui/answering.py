@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 import mustlink as ml
 from mustlink.core.state import chosen
+from mustlink.discretize.memberships import usual
 from mustlink.errors import InputError
-from mustlink.selection.calibration import usual
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing

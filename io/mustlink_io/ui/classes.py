@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.core.labels import best_matches
+from mustlink.core.check import best_matches
 from mustlink.errors import InputError
 from mustlink_io.ui.journal import Answer
 

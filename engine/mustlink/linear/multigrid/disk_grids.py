@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.graph.disk_graph import DiskGraph
+from mustlink.graph.graph import component_labels
 from mustlink.graph.row_buckets import RowBuckets
-from mustlink.graph.structure import component_labels
 from mustlink.kernels import aggregated_matrix as aggregates
 from mustlink.kernels.aggregated_matrix import heaviest_links
 from mustlink.kernels.disk_rows import advance, relax
