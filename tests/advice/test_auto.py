@@ -16,6 +16,7 @@ import mustlink as ml
 from cases import blobs, labelled, planted_graph
 from mustlink.advice import auto, auto_input, candidates
 from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
+from mustlink.clusterers.label_clusters import NAMED, Priors
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import NEVER, Recorder, Unheard
@@ -104,6 +105,11 @@ def of_labels():
     return fitted("labels")[0]
 
 
+def expected(row):
+    """What is to be expected of a candidate of which nothing is held out."""
+    return row["usual"] + 0.4 * (row["edges"] or 0.0)
+
+
 def fitted(name, **more):
     data, known, y, options = SITUATIONS[name]
     return ml.Auto(**{"random_state": 0, **options, **more}).fit(data, **known), y
@@ -122,10 +128,10 @@ def test_the_choice_is_the_best_of_its_evidence_and_a_sound_answer(name):
     assert adjusted_rand_score(est.labels_, y) > 0.9
     tried = [row for row in rows if row["held_out"] is not None]
     if not tried:
-        assert all(row["score"] == row["usual"] for row in rows)
+        assert all(row["score"] == expected(row) for row in rows)
         return
     # every score is between what was found and what was to be expected, by one weight
-    usual = np.array([row["usual"] for row in tried])
+    usual = np.array([expected(row) for row in tried])
     held = np.array([row["held_out"] for row in tried])
     score = np.array([row["score"] for row in tried])
     usual += held.mean() - usual.mean()
@@ -158,10 +164,46 @@ def test_labels_of_all_classes_are_spread_beside_pairs_too(name, monkeypatch):
 
 def test_where_nothing_can_be_held_out_what_is_usual_decides():
     est, y = fitted("1 label a class")
-    best = max(est.candidates_, key=lambda row: row["usual"])
+    best = max(est.candidates_, key=expected)
     assert est.method_ == best["name"] != "GFHF"
-    assert [row["score"] for row in est.candidates_] == [row["usual"] for row in est.candidates_]
+    assert [row["score"] for row in est.candidates_] == list(map(expected, est.candidates_))
+    assert max(row["edges"] for row in est.candidates_) == 1.0
     assert adjusted_rand_score(est.labels_, y) > 0.9
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_labels_that_mislead_do_not_hide_plain_clusters(each):
+    """Two blocks, half of whose labels are nodes that have most edges in the other one."""
+    rng, n = np.random.default_rng(0), 240
+    y = np.repeat([0, 1], n // 2)
+    A = np.triu(rng.random((n, n)) < np.where(y[:, None] == y, 0.08, 0.012), 1)
+    W = sp.csr_matrix(A | A.T, dtype=float)
+    inside = np.array([(W[i] @ (y == y[i])).item() for i in range(n)]) / W.sum(axis=1).A1
+    known = np.full(n, -1)
+    for c in (0, 1):
+        own = np.flatnonzero(y == c)
+        known[own[np.argsort(inside[own])[:each]]] = c
+    est = ml.Auto(random_state=0, affinity="precomputed").fit(W, known)
+    plain = ml.NCut(2, random_state=0, affinity="precomputed").fit(W)
+    rest = known < 0
+    cut = adjusted_rand_score(plain.labels_[rest], y[rest])
+    assert cut > 0.8
+    assert adjusted_rand_score(est.labels_[rest], y[rest]) > cut - 0.02
+
+
+def test_clusters_named_by_labels_are_those_of_the_cut():
+    """A class each, the one that most labels say, even where they say one for all."""
+    graph = ml.knn_graph(X, random_state=0)
+    work = Workspace(graph)
+    known = np.full(N, -1)
+    known[np.flatnonzero(Y == 0)[:3]] = 0
+    known[np.flatnonzero(Y == 1)[:2]] = 0
+    known[np.flatnonzero(Y == 1)[2:4]] = 1
+    known[np.flatnonzero(Y == 0)[3]] = 2
+    P, belief = Priors(ml.Auto(random_state=0), work, None, 0).of((NAMED,), 30.0, known)
+    np.testing.assert_array_equal(P.argmax(axis=1), Y)
+    np.testing.assert_array_equal(np.sort(P, axis=1), np.tile([0.0, 0.0, 1.0], (N, 1)))
+    np.testing.assert_allclose(belief, 30.0 * graph.degrees)
 
 
 def test_answers_are_clusters_by_the_order_of_the_classes():
