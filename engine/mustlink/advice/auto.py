@@ -322,8 +322,10 @@ class Auto(ClusterMixin, GraphEstimator):
             return (NCUT,)
         network = data.is_network
         if data.kind == PAIRS:
-            both = (BOTH_OF_NETWORKS if network else OF_BOTH,) if data.all_classes else ()
-            return *(PAIRS_OF_NETWORKS if network else OF_PAIRS), *both
+            of_pairs, both = (
+                (PAIRS_OF_NETWORKS, BOTH_OF_NETWORKS) if network else (OF_PAIRS, OF_BOTH)
+            )
+            return *of_pairs, *(both if data.all_classes else ())
         return OF_NETWORKS if network else OF_POINTS
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
