@@ -171,24 +171,29 @@ def test_where_nothing_can_be_held_out_what_is_usual_decides():
     assert adjusted_rand_score(est.labels_, y) > 0.9
 
 
-@pytest.mark.parametrize("each", [1, 3])
-def test_labels_that_mislead_do_not_hide_plain_clusters(each):
-    """Two blocks, half of whose labels are nodes that have most edges in the other one."""
-    rng, n = np.random.default_rng(0), 240
-    y = np.repeat([0, 1], n // 2)
-    A = np.triu(rng.random((n, n)) < np.where(y[:, None] == y, 0.08, 0.012), 1)
+@pytest.mark.thorough(but=1)
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_that_mislead_do_not_hide_plain_clusters(seed):
+    """Of each of two blocks a node with most edges in the other one, and two of its neighbours.
+
+    Propagators predict every one of these labels from the others, and the rest next to at random.
+    """
+    rng, y = np.random.default_rng(seed), np.repeat([0, 1], 120)
+    A = np.triu(rng.random((240, 240)) < np.where(y[:, None] == y, 0.05, 0.014), 1)
     W = sp.csr_matrix(A | A.T, dtype=float)
-    inside = np.array([(W[i] @ (y == y[i])).item() for i in range(n)]) / W.sum(axis=1).A1
-    known = np.full(n, -1)
+    cut = ml.NCut(2, random_state=0, affinity="precomputed").fit(W).labels_
+    cut, known = (cut if np.mean(cut == y) > 0.5 else 1 - cut), np.full(240, -1)
     for c in (0, 1):
-        own = np.flatnonzero(y == c)
-        known[own[np.argsort(inside[own])[:each]]] = c
+        for stray in np.flatnonzero((y == c) & (cut != c)):
+            near = [j for j in W[stray].indices if y[j] == cut[j] == c]
+            if len(near) > 1:
+                known[[stray, *near[:2]]] = c
+                break
     est = ml.Auto(random_state=0, affinity="precomputed").fit(W, known)
-    plain = ml.NCut(2, random_state=0, affinity="precomputed").fit(W)
-    rest = known < 0
-    cut = adjusted_rand_score(plain.labels_[rest], y[rest])
-    assert cut > 0.8
-    assert adjusted_rand_score(est.labels_[rest], y[rest]) > cut - 0.02
+    assert next(row for row in est.candidates_ if row["name"] == "LLGC")["held_out"] == 1.0
+    agreement = [adjusted_rand_score(one[known < 0], y[known < 0]) for one in (est.labels_, cut)]
+    assert agreement[1] > 0.6
+    assert agreement[0] > agreement[1] - 0.02
 
 
 def test_clusters_named_by_labels_are_those_of_the_cut():
