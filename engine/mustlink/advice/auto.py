@@ -85,7 +85,8 @@ class Auto(ClusterMixin, GraphEstimator):
     * Nothing known: `NCut`.
     * Labels of all classes: `GFHF`, alone and with a prior. On points a classifier on columns, with
       smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` say; on
-      networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself.
+      networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself,
+      as clusters of `NCut` are that the labels only name.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
       Where all K classes have labels, too, also these spread, with the same moves.
@@ -322,10 +323,8 @@ class Auto(ClusterMixin, GraphEstimator):
             return (NCUT,)
         network = data.is_network
         if data.kind == PAIRS:
-            of_pairs, both = (
-                (PAIRS_OF_NETWORKS, BOTH_OF_NETWORKS) if network else (OF_PAIRS, OF_BOTH)
-            )
-            return *of_pairs, *(both if data.all_classes else ())
+            both = (BOTH_OF_NETWORKS if network else OF_BOTH) if data.all_classes else ()
+            return *(PAIRS_OF_NETWORKS if network else OF_PAIRS), *both
         return OF_NETWORKS if network else OF_POINTS
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
@@ -400,12 +399,11 @@ class Auto(ClusterMixin, GraphEstimator):
                 return trials.nats(WAYS[one.name])
             return 0.0
 
-        trust, folds = _ENOUGH[data.kind], data.folds() if data.enough else []
-        if data.kind == LABELS and not data.is_network:
-            trust = _OF_TABLES
-        edges = told if data.kind == LABELS else None
-        amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, edges)
-        if data.kind != LABELS or not amount:
+        spread, folds = data.kind == LABELS, data.folds() if data.enough else []
+        trust = _OF_TABLES if spread and not data.is_network else _ENOUGH[data.kind]
+        how = (told,) if spread else ()
+        amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, *how)
+        if not (spread and amount):
             return Held(amount)
         rows = np.concatenate(folds[: len(tried[0].right)])
         return Held(amount, rows, data.labels[rows])

@@ -56,12 +56,9 @@ class Trials:
 
     def nats(self, way: Way) -> float:
         """What the answers by all labels tell about the edges, `ClusterSums.nats`."""
-        if self._data.kind == PAIRS:
-            found = self._fitted(way, self._data.known).labels_
-        else:
-            found = self._answers(way, self._data.labels)
-        answers = found[(graph := self._work.graph).first_rows].astype(np.int64)
-        sizes = np.bincount(answers[answers >= 0]).astype(np.float64)
+        graph = self._work.graph
+        answers = self._answers(way, self._data.labels)[graph.first_rows].astype(np.int64)
+        sizes = np.bincount(answers[answers >= 0], minlength=1).astype(np.float64)
         weights, edges = graph.cluster_weights(answers, sizes.size)
         return ClusterSums(weights, edges, sizes).nats
 
