@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -68,7 +69,8 @@ from mustlink.selection.constrained_fit import USUAL
 Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
-_TRUST = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is usual
+_ENOUGH = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is expected
+_OF_TABLES = 10.0  # labels of points: what is usual differs more from table to table
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
@@ -81,16 +83,18 @@ class Auto(ClusterMixin, GraphEstimator):
     * Nothing known: `NCut`.
     * Labels of all classes: `GFHF`, alone and with a prior. On points a classifier on columns, with
       smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` say; on
-      networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself.
+      networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself,
+      as clusters of `NCut` are that the labels only name.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
       Where all K classes have labels, too, also these spread, with the same moves.
 
     Every candidate is fitted without a part of what is known and predicts that part; beside it
-    counts what is usual for as much side information, which decides alone where labels are one or
-    two a class. Of more than 3,000 points the candidates are fitted to a sample. Answers are those
-    of the chosen method, as are all methods and attributes that are not named here (`predict`,
-    `membership_`, `confidence_`, `embedding_`, `hierarchy_`, `calibrate` …).
+    counts what is usual for as much side information, and of labels what answers tell about the
+    edges; these decide alone where labels are one or two a class. Of more than 3,000 points the
+    candidates are fitted to a sample. Answers are those of the chosen method, as are all methods
+    and attributes that are not named here (`predict`, `membership_`, `confidence_`, `embedding_`,
+    `hierarchy_`, `calibrate` …).
 
     `answers`: "clusters" have numbers from 0; of labels of all classes cluster c is that of
     `classes_[c]`, and `embedding_` (n, K) are the shares of the classes. "classes": `labels_` are
@@ -100,10 +104,11 @@ class Auto(ClusterMixin, GraphEstimator):
     none (`GraphClusterer`); without labels None counts, too. For the graph see `GraphEstimator`.
 
     After `fit`: `labels_` (n,), `method_`, the name of the chosen candidate, `estimator_`, fitted;
-    `candidates_`, a dict each: `name`, `usual` (adjusted Rand index on other data), `held_out`
-    (what it predicted, of labels each class by its size; None: not tried), `score` (both weighed;
-    the largest is taken, but the one with the fewest parts of those that predict all of 60 labels
-    or more), `seconds` of trying it, `chosen`, `note`; `report_.choices["auto"]` has the method and
+    `candidates_`, a dict each: `name`, `usual` (adjusted Rand index on other data), `edges`
+    (what answers by labels tell about them, as a share of what the best tell), `held_out` (what it
+    predicted, of labels each class by its size; both None: not tried), `score` (all weighed; the
+    largest is taken, but the one with the fewest parts of those that predict all of 60 labels or
+    more), `seconds` of trying it, `chosen`, `note`; `report_.choices["auto"]` has the method and
     why.
 
     Cost: on a sample some twenty to fifty fits to at most some thousand points, then one to all.
@@ -316,7 +321,7 @@ class Auto(ClusterMixin, GraphEstimator):
             return (NCUT,)
         network = data.is_network
         if data.kind == PAIRS:
-            both = (BOTH_OF_NETWORKS if network else OF_BOTH,) if data.all_classes else ()
+            both = (BOTH_OF_NETWORKS if network else OF_BOTH) if data.all_classes else ()
             return *(PAIRS_OF_NETWORKS if network else OF_PAIRS), *both
         return OF_NETWORKS if network else OF_POINTS
 
@@ -355,7 +360,7 @@ class Auto(ClusterMixin, GraphEstimator):
         """
         X, seed = several(data.X, data.graphs, lambda graph: data.known), self._used_seed
         if data.kind == LABELS and data.sample_weight is None:
-            tried: Any = self._made("GFHF", data).allow(self._allowed)
+            tried: Any = self._made(OF_POINTS[0], data).allow(self._allowed)
             graph: Graph | None = tried._graph_by_evidence(X, recorder, seed, data.labels)
             if graph is not None:
                 return graph
@@ -372,7 +377,7 @@ class Auto(ClusterMixin, GraphEstimator):
             data = data.sampled(made_by, self._used_seed)
         if data.kind == LABELS and data.graph is not None:
             data = replace(data, known=Constraints.from_labels(data.said))
-        if data.graph is None or not data.enough:
+        if data.graph is None or not (data.enough or data.kind == LABELS):
             return Held()
         quiet = Recorder(Unheard(), recorder.deadline.share(_SHARE))
         quiet.budget = recorder.budget
@@ -387,9 +392,16 @@ class Auto(ClusterMixin, GraphEstimator):
                 right, weight, failure = np.full(1, np.nan), np.ones(1), str(error)
             return Trial(right, weight, time.perf_counter() - began, failure)
 
-        folds = data.folds()
-        amount = compare(tried, folds, tried_on, _TRUST[data.kind], recorder, quiet.deadline)
-        if data.kind != LABELS or not amount:
+        def told(one: Candidate) -> float:
+            with suppress(MustlinkError):
+                return trials.nats(WAYS[one.name])
+            return 0.0
+
+        spread, folds = data.kind == LABELS, data.folds() if data.enough else []
+        trust = _OF_TABLES if spread and not data.is_network else _ENOUGH[data.kind]
+        how = (told,) if spread else ()
+        amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, *how)
+        if not (spread and amount):
             return Held(amount)
         rows = np.concatenate(folds[: len(tried[0].right)])
         return Held(amount, rows, data.labels[rows])
@@ -399,7 +411,7 @@ class Auto(ClusterMixin, GraphEstimator):
     ) -> None:
         """Fit the best to all rows; where it cannot be fitted the next, with a note."""
         failed = None
-        for one in ranked(tried, enough=held.amount >= _TRUST.get(data.kind, np.inf)):
+        for one in ranked(tried, enough=held.amount >= _ENOUGH.get(data.kind, np.inf)):
             try:
                 fitted = self._fitted(WAYS[one.name], data, recorder)
             except InputError as error:
@@ -423,13 +435,7 @@ class Auto(ClusterMixin, GraphEstimator):
         if way.parts and graph is None:
             graph = self._graph_of(data, recorder)
         spreads = self.answers == CLUSTERS and (data.kind == LABELS or bool(way.parts))
-        if spreads:
-            made = made_like(self, LabelClusters, self._used_seed)
-            made.set_params(method=way.method, parts=way.parts, belief=way.belief)
-            made.set_params(representatives=None if graph is not None else self.representatives)
-            made._pull = data.pull
-        else:
-            made = self._made(way.method, data)
+        made = self._made(way, replace(data, graph=graph), spreads=spreads)
         made.keep_in(self._keeper).allow(self._allowed)
         made.search_on(getattr(self, "_searches", None))
         more: dict[str, Any] = {"observer": recorder, "sample_weight": data.sample_weight}
@@ -464,9 +470,15 @@ class Auto(ClusterMixin, GraphEstimator):
             found = priors.of(way.parts, way.belief, data.labels)
         return dict(zip(("prior", "belief"), found, strict=True))
 
-    def _made(self, method: str, data: AutoInput) -> Any:
-        """An estimator with the parameters of this one that it has, not fitted."""
-        made = made_like(self, estimator_of(method), self._used_seed)
+    def _made(self, way: Way, data: AutoInput, *, spreads: bool = False) -> Any:
+        """An estimator with the parameters of this one that it has, not fitted.
+
+        Of a way, or of what it `spreads` with its prior: `LabelClusters`.
+        """
+        kind = LabelClusters if spreads else estimator_of(way.method)
+        made = made_like(self, kind, self._used_seed)
+        if spreads:
+            made.set_params(method=way.method, parts=way.parts, belief=way.belief)
         own = made.get_params()
         for name in ("graph_weights", "representatives"):
             if name in own and data.graph is None:

@@ -14,10 +14,9 @@ from mustlink.advice.candidates import LABELS, NOTHING, PAIRS, Way, pairs_right
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.label_clusters import Priors, hastened
 from mustlink.constraints import Constraints
-from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import sample_rows
 from mustlink.core.observe import Recorder, Unheard
-from mustlink.discretize.satisfaction import rows_moved_by_pairs
+from mustlink.discretize.cuts import ClusterSums
 from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -219,10 +218,7 @@ class Trials:
         of all answers and l_c of the labels are c.
         """
         if self._data.kind == PAIRS:
-            if way.parts:
-                found = self._spread(way, fold.kept)
-            else:
-                found = self._fitted(way.method, fold.kept).labels_
+            found = self._fitted(way, fold.kept).labels_
             agreement = pairs_right(found[fold.nodes], fold.both, fold.given)
             held = fold.both.n_constraints - fold.given.n_constraints
             found_right = np.full(max(min(held, MOST_PAIRS), 1), agreement)
@@ -232,40 +228,43 @@ class Trials:
             known = labels.copy()
             known[fold] = -1
             self._fold = fold, known
-        known = self._fold[1]
-        prior, belief = self._data.prior, self._data.belief
-        if way.parts:
-            prior, belief = self._priors.of(way.parts, way.belief, known)
-        made = hastened(self._auto._made(way.method, self._data))
-        made.fit_on(self._work, known, self._auto._used_seed, prior, belief)
-        own, answers = labels[fold], made.labels_
+        own, answers = labels[fold], self._answers(way, self._fold[1])
         k = labels.max() + 1
         sizes, counts = (np.bincount(x[x >= 0], minlength=k) for x in (answers, labels))
         return np.asarray(answers[fold] == own, dtype=np.float64), sizes[own] / counts[own]
 
-    def _spread(self, way: Way, known: Constraints) -> Ints:
-        """Answers (n,) by some of the labels and pairs, as `LabelClusters` has them."""
-        graph, labels, seed = self._work.graph, known.labels, self._auto._used_seed
-        assert labels is not None
-        made = hastened(self._auto._made(way.method, self._data))
-        made.fit_on(self._work, labels, seed, *self._priors.of(way.parts, way.belief, labels))
-        if graph.rows is not None or graph.weights is not None:
-            rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
-            known = merge_duplicates(known, rows, self._work.weight_of_rows, graph.n_nodes)[0]
-        k = int(made.classes_.size)
-        answers = np.where(made.labels_ < 0, -1, np.searchsorted(made.classes_, made.labels_))
-        return rows_moved_by_pairs(graph, answers, known, self._data.pull, k)[0]
+    def nats(self, way: Way) -> float:
+        """What the answers by all labels tell about the edges, `ClusterSums.nats`."""
+        graph = self._work.graph
+        answers = self._answers(way, self._data.labels)[graph.first_rows].astype(np.int64)
+        sizes = np.bincount(answers[answers >= 0], minlength=1).astype(np.float64)
+        weights, edges = graph.cluster_weights(answers, sizes.size)
+        return ClusterSums(weights, edges, sizes).nats
 
-    def _fitted(self, method: str, known: Constraints) -> Any:
+    def _answers(self, way: Way, known: Ints) -> Ints:
+        """Classes (n,) by some of the labels (n,), -1 where none reaches."""
+        prior, belief = self._data.prior, self._data.belief
+        if way.parts:
+            prior, belief = self._priors.of(way.parts, way.belief, known)
+        made = hastened(self._auto._made(way, self._data))
+        found: Ints = made.fit_on(self._work, known, self._auto._used_seed, prior, belief).labels_
+        return found
+
+    def _fitted(self, way: Way, known: Constraints) -> Any:
         """A clusterer fitted to some of the constraints, the first time in a usual subspace.
 
         Then refitted: what it has chosen stays, and that is most of its time.
         """
-        if method in self._made:
-            return self._made[method].refit(constraints=known, observer=self._recorder)
-        made = self._auto._made(method, self._data).set_params(n_clusters=self._k)
+        if way.name in self._made:
+            return self._made[way.name].refit(constraints=known, observer=self._recorder)
+        made = self._auto._made(way, self._data, spreads=bool(way.parts))
+        if way.parts:
+            return made.run_on(self._work, known, self._auto._used_seed, self._priors)
+        made.set_params(n_clusters=self._k)
         hastened(made, self._work.graph, len(known.merged[0]))
-        self._made[method] = made.fit(self._data.graph, constraints=known, observer=self._recorder)
+        self._made[way.name] = made.fit(
+            self._data.graph, constraints=known, observer=self._recorder
+        )
         chosen = {name: made.report_.choices.get(name) for name in _CHOSEN & set(made.get_params())}
         made.set_params(**{name: one for name, one in chosen.items() if one is not None})
         return made

@@ -14,9 +14,14 @@ A candidate's score is
 
 h_c is the share of m labels or pairs held out that it predicts, of labels each class by the rows
 that the candidate gives it: labels may be as many of a small class as of a large one. u_c =
-h̄ + (a_c − ā) is what was to be expected of it, a_c its mean adjusted Rand index on other data with
-as much side information. With nothing held out s_c = a_c: few labels say little, and then what is
-usual decides.
+h̄ + (e_c − ē) is what was to be expected of it,
+
+    e_c = a_c + 0.6 g_c
+
+a_c its mean adjusted Rand index on other data with as much side information, and of labels g_c what
+its answers by all of them tell about the edges, `ClusterSums.nats`, as a share of what those of the
+best candidate tell: a few labels may be predicted by chance, edges are many. With nothing held out
+s_c = e_c.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.clusterers.label_clusters import ALONE, COLUMNS
+from mustlink.clusterers.label_clusters import ALONE, COLUMNS, NAMED
 from mustlink.constraints import Constraints
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.discretize.satisfaction import satisfaction_added
@@ -38,6 +43,7 @@ Ints = NDArray[np.int64]
 
 
 NOTHING, LABELS, PAIRS = "nothing", "labels", "pairs"
+_EDGES = 0.6  # of what answers tell about edges, beside an adjusted Rand index
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ OF_NETWORKS = (
     Way("GFHF with NCut and LLGC", "GFHF", (0.69, 0.74, 0.78), ("NCut", "LLGC"), 0.3),
     Way("GFHF with NCut", "GFHF", (0.59, 0.75, 0.76), ("NCut",), 0.3),
     Way("GFHF with CSP and NCut", "GFHF", (0.66, 0.73, 0.77), ("CSP", "NCut"), 0.3),
+    Way("NCut named by labels", "GFHF", (0.72, 0.74, 0.77), (NAMED,), 30.0),
 )
 # Pairs a node: up to 0.25; up to 1; more. After the moves of `satisfaction.moved_by_pairs`.
 OF_PAIRS = (
@@ -93,20 +100,23 @@ PAIRS_OF_NETWORKS = (
     Way("SSKK", "SSKK", (0.538, 0.649, 0.988)),
 )
 # Beside pairs labels of all classes, which are spread; then nodes move by the pairs.
-OF_BOTH = Way(
-    "GFHF with columns, FastGE, NCut and pairs",
-    "GFHF",
-    (0.59, 0.67, 0.77),
-    (COLUMNS, "FastGE", "NCut"),
-    0.3,
+OF_BOTH = (
+    Way(
+        "GFHF with columns, FastGE, NCut and pairs",
+        "GFHF",
+        (0.59, 0.67, 0.77),
+        (COLUMNS, "FastGE", "NCut"),
+        0.3,
+    ),
+    Way("GFHF with columns and pairs", "GFHF", (0.58, 0.66, 0.77), (COLUMNS,), 3.0),
 )
-BOTH_OF_NETWORKS = Way(
-    "GFHF with NCut, LLGC and pairs", "GFHF", (0.71, 0.74, 0.94), ("NCut", "LLGC"), 0.3
+BOTH_OF_NETWORKS = (
+    Way("GFHF with NCut, LLGC and pairs", "GFHF", (0.71, 0.74, 0.94), ("NCut", "LLGC"), 0.3),
 )
 WAYS = {
     way.name: way
     for way in (
-        *OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, OF_BOTH, BOTH_OF_NETWORKS, NCUT
+        *OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, *OF_BOTH, *BOTH_OF_NETWORKS, NCUT
     )
 }  # fmt: skip
 
@@ -128,10 +138,14 @@ class Trial(NamedTuple):
 
 @dataclass
 class Candidate:
-    """A candidate and how it did: `usual` is a_c, `held_out` h_c, None where it was not tried."""
+    """A candidate and how it did: `usual` is a_c, `edges` g_c, `held_out` h_c.
+
+    The last two are None where they were not tried.
+    """
 
     name: str
     usual: float
+    edges: float | None = None
     held_out: float | None = None
     seconds: float = 0.0
     score: float = 0.0
@@ -141,12 +155,17 @@ class Candidate:
     weight: list[Floats] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        """Where nothing is held out, what is usual decides."""
-        self.score = self.usual
+        """Where nothing is held out, what is expected decides."""
+        self.score = self.expected
+
+    @property
+    def expected(self) -> float:
+        """e_c."""
+        return self.usual + _EDGES * (self.edges or 0.0)
 
     def row(self) -> dict[str, Any]:
         """Plain values, as `candidates_` has them."""
-        names = ("name", "usual", "held_out", "score", "seconds", "chosen", "note")
+        names = ("name", "usual", "edges", "held_out", "score", "seconds", "chosen", "note")
         return {name: getattr(self, name) for name in names}
 
 
@@ -157,15 +176,23 @@ def compare(
     trust: float,
     recorder: Recorder,
     until: Deadline,
+    told: Callable[[Candidate], float] | None = None,
 ) -> int:
     """Try every candidate on every fold, set their scores, and return how many were held out.
 
-    `trust` t is how many held-out labels or pairs count as much as what is usual. Folds that are
-    not done `until` then do not count.
+    `trust` t is how many held-out labels or pairs count as much as what is expected, `told` what
+    the answers of a candidate tell about the edges. Folds that are not done `until` then do not
+    count.
     """
-    if not folds or len(candidates) < 2:
+    if len(candidates) < 2:
         return 0
     with recorder.stage("choosing by what was held out") as advance:
+        if told is not None:
+            nats = [told(one) for one in candidates if not until.is_over]
+            if len(nats) == len(candidates):
+                for one, own in zip(candidates, nats, strict=True):
+                    one.edges = own / max(*nats, 1e-300)
+                    one.score = one.expected
         for number, fold in enumerate(folds):
             found = []
             for one in candidates:
@@ -191,10 +218,10 @@ def _scored(candidates: Sequence[Candidate], trust: float) -> int:
     m, there = int(sum(part.size for part in candidates[0].right)), np.isfinite(held)
     if not there.any():
         return 0
-    usual = np.array([one.usual for one in candidates])
-    usual += held[there].mean() - usual[there].mean()
+    expected = np.array([one.expected for one in candidates])
+    expected += held[there].mean() - expected[there].mean()
     share = m / (m + trust)
-    for one, h, u in zip(candidates, held, usual, strict=True):
+    for one, h, u in zip(candidates, held, expected, strict=True):
         one.held_out = float(h) if np.isfinite(h) else None
         one.score = float(u + share * (h - u)) if np.isfinite(h) else -np.inf
     return m
@@ -274,7 +301,8 @@ def reason(chosen: Candidate, tried: Sequence[Candidate], kind: str, held: int) 
     if len(tried) == 1:
         return "nothing else runs with what is given"
     if chosen.held_out is None:
-        return f"usually the best with so little known; too few {kind} to hold some out"
+        edges = "" if chosen.edges is None else " and by what its answers tell about the edges"
+        return f"usually the best with so little known{edges}; too few {kind} to hold some out"
     told = f"{chosen.held_out:.1%} right by {held} held-out labels, each class by its size"
     if kind == PAIRS:
         told = f"agrees with held-out pairs by {chosen.held_out:.2f} (adjusted Rand index)"

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.informed_clusterer import InformedClusterer
@@ -29,6 +30,7 @@ from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import unbound
 from mustlink.discretize.merge_tree import renumbered
 from mustlink.discretize.satisfaction import rows_moved_by_pairs
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.solver import BASIS_TOL, laplacian_of, smoothest
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
@@ -43,6 +45,7 @@ Ints = NDArray[np.int64]
 
 COLUMNS, ALONE = "columns", "columns alone"
 BLIND = "NCut"  # a part that does not see the labels
+NAMED = "NCut, named"  # the same clusters, each with a class of its own
 _TRIAL_TREES = 25
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
 _FULL = 1000  # nodes up to which the full problem is tried
@@ -59,7 +62,8 @@ class LabelClusters(InformedClusterer):
 
     `method` is the propagator, "GFHF" or "LLGC", `parts` are what its prior is the mean of:
     "columns" and "columns alone", without smooth vectors (both of points), names of clusterers and
-    of propagators; `belief` in it is in units of a row's degree.
+    of propagators, "NCut, named", whose clusters have one class each; `belief` in it is in units of
+    a row's degree.
 
     Takes labels, of as many classes as there are clusters; pairs where they follow from these, or,
     as a candidate of `Auto`, as moves of single nodes at the end (`moved_by_pairs`).
@@ -84,7 +88,13 @@ class LabelClusters(InformedClusterer):
         if not 0 <= self.belief < np.inf:
             raise InputError(f"belief: {self.belief}; give 0 or more, in units of a row's degree")
 
-    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+    def run_on(self, view: Workspace, known: Constraints, seed: int, priors: Priors) -> Self:
+        """`fit` as a trial on a view of the graph, with priors that several trials share."""
+        work = MemoryWork(view)
+        self._run(work, self._of_nodes(known, work), seed, priors)
+        return self
+
+    def _run(self, work: Any, known: Constraints, seed: int, priors: Priors | None = None) -> None:
         graph, recorder, labels = work.graph, work.recorder, self._labels_alone()
         classes = np.unique(labels[labels >= 0])
         k = self._clusters(work, classes.size, seed)
@@ -100,7 +110,9 @@ class LabelClusters(InformedClusterer):
                 f"labels: {left_out} are beside others of their class, which has far more than the "
                 "rest: they are answered as they are, and not spread"
             )
-        if self.parts:
+        if priors is not None:
+            prior, belief = priors.of(self.parts, self.belief, labels)
+        elif self.parts:
             with recorder.stage("prior"):
                 quiet = Recorder(Unheard(), recorder.deadline)
                 quiet.budget = recorder.budget
@@ -229,7 +241,7 @@ class Priors:
         """What one part says of every row, (n, K); rows are 0 where it says nothing."""
         if part in (COLUMNS, ALONE):
             return self._chances(labels, alone=part == ALONE)
-        if hasattr(estimator_of(part), "_minimises"):  # it spreads labels
+        if part != NAMED and hasattr(estimator_of(part), "_minimises"):  # it spreads labels
             made = made_like(self._estimator, estimator_of(part), self._seed)
             made = hastened(made) if self._trial else made
             return made.fit_on(self.work, labels, self._seed).label_distributions_
@@ -247,7 +259,12 @@ class Priors:
         return self._columns[alone].chances(labels, classes, self._seed, n_trees)
 
     def _clusters(self, part: str, labels: Ints) -> Any:
-        """Shares of the classes among the labels of a node's cluster, 0 where it has none."""
+        """Shares of the classes among the labels of a node's cluster, 0 where it has none.
+
+        `NAMED` is one class a cluster and one cluster a class, so that most labels are right (Kuhn
+        1955): few labels do not run clusters together.
+        """
+        named, part = part == NAMED, BLIND if part == NAMED else part
         classes, codes = np.unique(labels, return_inverse=True)
         k, blind = int(np.count_nonzero(classes >= 0)), part == BLIND
         had = self.fitted.get(part)
@@ -268,6 +285,10 @@ class Priors:
         votes = np.zeros((int(found.max(initial=0)) + 1, classes.size))
         np.add.at(votes, (found[known], codes[known]), 1)
         votes = votes[:, classes >= 0]
+        if named:
+            pairs = linear_sum_assignment(votes, maximize=True)
+            votes = np.zeros_like(votes)
+            votes[pairs] = 1
         votes /= np.maximum(votes.sum(axis=1, keepdims=True), 1)
         return np.where(found[:, None] >= 0, votes[np.maximum(found, 0)], 0.0)
 
