@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mustlink_io.jobs.carried import named_in
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.node_session import NodeSession
 
@@ -23,7 +24,8 @@ def flags(session: NodeSession) -> list[str]:
     then the warnings of the fit. Cost O(n).
     """
     found = [*_alone(session), *_disagreeing(session), *_broken(session)]
-    return [*found, *(" ".join(one.split()) for one in session.estimator.report_.warnings)]
+    warned = named_in(session.estimator.report_.warnings, session.names)
+    return [*found, *(" ".join(one.split()) for one in warned)]
 
 
 def _disagreeing(session: NodeSession) -> list[str]:
