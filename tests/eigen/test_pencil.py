@@ -16,7 +16,7 @@ from mustlink.eigen.pencil import (
     shift_invert_pencil,
 )
 from mustlink.eigen.smooth_subspace import EigenOptions
-from mustlink.eigen.solver import smoothest
+from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.operators.constraint_operator import constraint_operator
@@ -174,6 +174,24 @@ def test_identities_of_the_feasible_pairs(seed):
     assert best.cost[-1] <= np.sort(found.cost)[: k - 1][-1]
     # The largest entry of every vector is positive.
     assert (V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])] > 0).all()
+
+
+def test_smooth_vectors_that_are_known_are_the_start(monkeypatch):
+    rng = np.random.default_rng(1)
+    graph = Graph.from_affinity(random_graph(rng, 250, 1, 0, density=0.05))
+    known = random_constraints(rng, 250, "labels", 3)
+    work = Workspace(graph)
+    Q = constraint_operator(known, laplacian := laplacian_of(work))
+    pencil = Pencil(laplacian, Q, 0.1 * Q.kth_largest(2))
+    count = pencil.n_feasible()
+    assert 0 < count <= 3
+    smoothest(work, 30)
+    monkeypatch.setattr("mustlink.eigen.pencil.nested_start", None)
+    how = EigenOptions("lobpcg", 1e-9, 300, 0)
+    found, convergence = feasible_pairs(pencil, 3, how, work)
+    assert found.complete
+    assert convergence.residuals.max() < 1e-8
+    assert_same_pairs(ordered(found), ordered(dense_pencil(pencil)), count, 1e-8, 1e-6)
 
 
 def test_small_negative_beta_without_constraints_gives_the_smoothest_vectors():

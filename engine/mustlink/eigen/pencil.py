@@ -40,7 +40,7 @@ from mustlink.eigen.smooth_subspace import (
     smooth_basis,
     stage,
 )
-from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
+from mustlink.eigen.solver import BasisKey, grids_of, laplacian_of, smallest_pairs
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.constraint_operator import ConstraintOperator
@@ -254,12 +254,15 @@ def leading_pencil(
 ) -> tuple[PencilSolution, Convergence]:
     """The k pairs of largest μ, the feasible ones among them finished to (λ, v).
 
-    `start` (m, ·) are directions worth beginning with; smooth vectors and responses of the graph
-    to the constraints, L̄⁺Q̄x, are always added. Residuals are those of the full pencil.
+    `start` (m, ·) are directions worth beginning with; responses of the graph to the constraints,
+    L̄⁺Q̄x, are always added, smooth vectors unless `start` is as wide. Residuals are those of the
+    full pencil.
     """
-    laplacian = pencil.laplacian
+    laplacian, feasible = pencil.laplacian, pencil.n_feasible()
     room = laplacian.space.size - laplacian.null.n_components
-    b = min(k + n_guard_vectors(k), room)
+    # Where all feasible pairs are wanted the next μ is not near: it is not positive.
+    guards = 1 if feasible is not None and feasible <= k else n_guard_vectors(k)
+    b = min(k + guards, room)
     X = _start_block(pencil, grids, b, how.seed, start)
     rule = Lobpcg(
         min(k, b),
@@ -279,7 +282,6 @@ def leading_pencil(
         project=pencil.project,
         space=laplacian.space,
     )
-    feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= result.values.size
     solution = finish(pencil, result.values, result.vectors, complete)
     residuals = pencil.residuals(solution.vectors, solution.lam)
@@ -292,14 +294,15 @@ def leading_pencil(
 def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Block | None) -> Block:
     """The b most promising directions of the start, smooth ones, responses to Q̄ and random ones."""
     laplacian, space = pencil.laplacian, pencil.laplacian.space
-    smooth = nested_start(laplacian, grids, b, seed)
-    noise = space.normals(b, seed + 1)
-    parts = [smooth, grids.cycle()(noise)]
-    space.blend(noise, 1.0, (smooth, 1.0))
-    parts.insert(1, grids.cycle()(laplacian.null.project(pencil.Q.apply(noise))))
-    del smooth, noise  # blocks as wide as all vectors: as few at a time as can be
-    if start is not None:
-        parts.insert(0, start)
+    parts, noise = [] if start is None else [start], space.normals(b, seed + 1)
+    rough = []
+    if start is None or start.shape[1] < b:
+        smooth = nested_start(laplacian, grids, b, seed)
+        parts, rough = [*parts, smooth], [grids.cycle()(noise)]
+        space.blend(noise, 1.0, (smooth, 1.0))
+        del smooth
+    parts += [grids.cycle()(laplacian.null.project(pencil.Q.apply(noise))), *rough]
+    del noise, rough  # blocks as wide as all vectors: as few at a time as can be
     for i in range(len(parts)):
         parts[i] = pencil.project(parts[i])
     return promising(space, parts, pencil.schur, laplacian.apply, b, largest=True)
@@ -338,6 +341,7 @@ def shift_invert_pencil(
 
 
 _LEAST_BLOCKS = 9  # of LOBPCG for a pencil, at least: X, P, W and their products with both sides
+_SMOOTH = 2  # times as many smooth vectors to begin with, where they are known
 _MANY = 60  # feasible pairs up to which all of them are computed
 
 
@@ -374,6 +378,9 @@ def feasible_pairs(
     width = wanted + n_guard_vectors(wanted)
     blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
+    known = max((one for _, one in work.derived.of(BasisKey)), key=lambda one: one.p, default=None)
+    if start is None and known is not None:  # smooth vectors that a subspace was made of
+        start = laplacian_of(work).space.columns(known.whole, slice(1, 1 + _SMOOTH * width))
     with stage(work, "pencil"):
         if how.solver == "shift-invert" and not pencil.held.shape[1]:
             with suppress(OutOfTimeError):  # LOBPCG has its start to give
