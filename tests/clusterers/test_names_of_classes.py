@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import mustlink as ml
+from mustlink.core.check import called_by_most
 from mustlink.errors import InputError
 
 INFORMED = ["CSP", "CSCGFHF", "SRCP", "E2CP", "SSSC", "SpectralLearning", "SSKK", "ConstrainedAP",
@@ -49,6 +50,19 @@ def test_clusters_are_called_by_the_labels(name, kind, blobs, tmp_path):
     back = ml.load(tmp_path / "out.h5")
     assert back.cluster_names_ == called
     assert np.array_equal(back.labels_, est.labels_)
+
+
+def test_no_two_clusters_are_called_alike(blobs):
+    X, _, codes = blobs
+    y = as_text(np.where(codes < 2, codes, -1), str)  # of two classes, for six clusters
+    names = ml.CSP(n_clusters=6, random_state=0).fit(X, y).cluster_names_
+    assert len(set(names.values())) == len(names) > 2
+    assert {"ant", "bee"} < set(names.values())
+    assert {one.split(" (")[0] for one in names.values()} == {"ant", "bee"}
+    found = np.array([0, 0, 1, 1, 1, 2, 3, -1])
+    known = np.array([0, 0, 0, 0, 0, 0, 1, 0])
+    most = {0: "oak", 1: "", 2: "oak (2)"}  # that with most of the labels has the name alone
+    assert called_by_most(found, known, most, 5) == ["oak (3)", "oak", "oak (4)", "", ""]
 
 
 @pytest.mark.parametrize("name", ["CSP", "SRCP", "Auto"])

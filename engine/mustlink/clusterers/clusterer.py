@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
-from mustlink.core.check import check_choice, check_n_clusters, class_of_most
+from mustlink.core.check import called_by_most, check_choice, check_n_clusters
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
 from mustlink.core.state import (
@@ -24,6 +24,7 @@ from mustlink.core.state import (
     check_columns,
     check_is_fitted,
     found_by_fit,
+    unbound,
 )
 from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import (
@@ -424,8 +425,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         known = None if self._given is None else self._given.labels
         if self._class_names is None or known is None:
             return {}
-        most = class_of_most(self.labels_, known, 0).tolist()
-        return {at: self._class_names[code] for at, code in enumerate(most) if code >= 0}
+        names = called_by_most(self.labels_, known, dict(enumerate(self._class_names)))
+        return {at: name for at, name in enumerate(names) if name}
 
     def name_clusters(self, names: Mapping[int, str]) -> Self:
         """Give names to clusters by their numbers in `labels_`; "" takes one away. InputError."""
@@ -580,10 +581,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
 
     def _twin(self) -> Self:
         """The same parameters, K as it was found; not fitted."""
-        from sklearn.base import clone
-
-        twin: Any = clone(self)
-        found: Self = twin.set_params(n_clusters=self.report_.n_clusters)
+        params = {**self.get_params(deep=False), "n_clusters": self.report_.n_clusters}
+        found: Self = unbound(type(self), **params)
         return found
 
     def _evidence(self) -> Evidence:

@@ -6,7 +6,8 @@ Nothing is changed in place. Each failure is one line `where: input, error; cure
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -406,15 +407,15 @@ def labels_of_nodes(
     found = np.full(n_nodes, -1, dtype=np.int64)
     found[node[last]] = np.where(tied[last], -1, classes[own[last]])
     several = np.bincount(node, minlength=n_nodes) > 1
-    count = int(np.count_nonzero(several))
-    if not count:
+    n_several = int(np.count_nonzero(several))
+    if not n_several:
         return found, ""
     example = given[rows[given] == np.argmax(several)]
     other = example[np.argmax(labels[example] != labels[example[0]])]
     one, many = kind.split(", ")
-    noun = f"{one} has" if count == 1 else f"{many} have"
+    noun = f"{one} has" if n_several == 1 else f"{many} have"
     return found, (
-        f"{count} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
+        f"{n_several} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
         f"{other} ({labels[other]}): the label of most of them counts, none where they tie"
     )
 
@@ -485,6 +486,27 @@ def class_of_most(
     votes = np.bincount(found[known] * size + known_labels[known], minlength=n_clusters * size)
     votes = votes.reshape(n_clusters, size)
     return np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
+
+
+def called_by_most(
+    found: NDArray[np.int64],
+    known_labels: NDArray[np.int64],
+    names: Mapping[int, str],
+    n_clusters: int = 0,
+) -> list[str]:
+    """Names of clusters (K,): that of `class_of_most`, "" without one; no two are alike.
+
+    Of several of one class that with most of its labels is called "oak", the next "oak (2)".
+    """
+    most = class_of_most(found, known_labels, n_clusters)
+    called, taken = [""] * most.size, set(names.values())
+    for code, name in names.items():
+        own = np.flatnonzero(most == code)
+        votes = np.bincount(found[(known_labels == code) & (found >= 0)], minlength=most.size)
+        free = chain([name], (one for i in count(2) if (one := f"{name} ({i})") not in taken))
+        for at in own[np.argsort(-votes[own], kind="stable")].tolist() if name else ():
+            called[at] = next(free)
+    return called
 
 
 def in_order_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:

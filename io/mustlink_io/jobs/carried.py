@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.core.check import class_of_most
+from mustlink.core.check import called_by_most
 from mustlink.core.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats import results
@@ -35,15 +36,14 @@ def with_names(outcome: dict[str, Any], names: Mapping[int, str]) -> dict[str, A
     return {**outcome, "constraints": {**constraints, **named}}
 
 
-def of_clusters(
-    found: NDArray[Any], known_labels: NDArray[Any], names: Mapping[int, str], n_clusters: int
-) -> list[str]:
-    """The class that most labelled nodes of every cluster have, empty where none has a label.
+def named_in(remarks: Iterable[str], names: Mapping[int, str]) -> list[str]:
+    """Remarks of the engine, with the name of a cluster behind its number."""
 
-    Clusters `found` (n,) and labels `known_labels` (n,), -1 for none.
-    """
-    most = class_of_most(found, known_labels, n_clusters)
-    return [names.get(number, "") for number in most.tolist()]
+    def called(found: re.Match[str]) -> str:
+        name = names.get(int(found[1]))
+        return f"{found[0]} ({name})" if name and name != found[1] else found[0]
+
+    return [re.sub(r"\bcluster (\d+)\b", called, one) for one in remarks]
 
 
 Rows = NDArray[np.int64]
@@ -238,7 +238,7 @@ class Carried:
             found["/constraints/class_names"] = names
         if not own:
             most = max(estimator.report_.n_clusters, max(self.clusters, default=-1) + 1)
-            names = of_clusters(labels, known_labels, classes, most)
+            names = called_by_most(labels, known_labels, classes, most)
             names = [one or self.clusters.get(at, "") for at, one in enumerate(names)]
             found["/class_names"] = names
         return found

@@ -30,7 +30,7 @@ from mustlink_io.hdf5.result import Input, Result, ResultReport
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs import on_disk
-from mustlink_io.jobs.carried import Carried, content_of_all, note_lost, outcome_of_all
+from mustlink_io.jobs.carried import Carried, content_of_all, named_in, note_lost, outcome_of_all
 from mustlink_io.jobs.diagnostics import stages_of, versions
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag, keeps_sparse
@@ -239,6 +239,9 @@ def result_of(
         "peak_bytes": max((stage.peak_bytes for stage in stages), default=0),
         **outcome,
     }
+    names = dict(enumerate(content.get("/class_names", ())))
+    if "/classes" not in content:
+        findings["warnings"] = named_in(findings["warnings"], names)
     del findings["stages"]
     return Result(
         report=ResultReport.of(findings),

@@ -17,7 +17,7 @@ from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs.carried import Carried
+from mustlink_io.jobs.carried import Carried, named_in
 from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.classes import class_number, classes_of, constraints_of, is_known, is_stated
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
@@ -548,7 +548,7 @@ class NodeSession:
         if not self._spreads:
             self._class_of = classes_of(self._groups, self.labels, self.known_labels)
         sizes = tuple(counts[some].tolist())
-        doubts = tuple(report.warnings)
+        doubts = tuple(named_in(report.warnings, self.names))
         counted = sum(one.asks_a_fit for one in self.answers)
         moved = float(np.mean(self.labels != before))
         self.history.append(HistoryRow(words, counted, kept, moved, sizes, seconds, doubts))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats.shown import COLUMNS, Show
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.jobs.carried import named_in
 from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.map_view import MapView
@@ -470,7 +471,8 @@ def flags(session: NodeSession) -> list[str]:
     then the warnings of the fit. Cost O(n).
     """
     found = [*_alone(session), *_disagreeing(session), *_broken(session)]
-    return [*found, *(" ".join(one.split()) for one in session.estimator.report_.warnings)]
+    warned = named_in(session.estimator.report_.warnings, session.names)
+    return [*found, *(" ".join(one.split()) for one in warned)]
 
 
 def _disagreeing(session: NodeSession) -> list[str]:
