@@ -16,13 +16,14 @@ import mustlink as ml
 from cases import blobs, labelled, planted_graph
 from mustlink.advice import auto, auto_input, candidates
 from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
-from mustlink.clusterers.label_clusters import Columns
+from mustlink.clusterers.label_clusters import Columns, LabelClusters
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import NEVER, Recorder, Unheard
 from mustlink.discretize.satisfaction import rows_moved_by_pairs
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
+from mustlink.persistence.attributes import check_attributes
 from on_disk import stored
 
 N, K = 120, 3
@@ -307,6 +308,27 @@ def test_a_saved_one_goes_on_as_the_one_that_was_fitted(name, tmp_path):
         one.refit(labelled(y, 7))
     assert loaded.method_ == est.method_
     np.testing.assert_array_equal(loaded.labels_, est.labels_)
+
+
+def test_what_parts_of_a_prior_chose_stays_for_refits_also_of_a_loaded_model(tmp_path, monkeypatch):
+    X, y = blobs(np.random.default_rng(3), 200, 3, separation=2.0)
+    y[:3] = range(3)
+    est = LabelClusters(parts=("FastGE", "NCut"), random_state=0).fit(X, labelled(y, 6))
+    before = est.labels_.copy()
+    est.save(tmp_path / "model.h5")
+    loaded = ml.load(tmp_path / "model.h5")
+    for one in (ml.FastGE, ml.NCut):  # nor is anything chosen anew
+        monkeypatch.setattr(one, "fit", None)
+    monkeypatch.setattr("mustlink.clusterers.informed_clusterer.resolve", None)
+    for m in (3, 6, 20):  # half of the labels, the same, three times as many
+        for one in (est, loaded):
+            one.refit(labelled(y, m))
+        np.testing.assert_array_equal(loaded.labels_, est.labels_)
+        assert m != 6 or (est.labels_ == before).all()
+    assert ml.settled(loaded, draws=1).draws == 1
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="_parts"):
+        check_attributes(loaded, {"_parts": (("NCut", 3, y[:-1]),)}, est.graph_)
 
 
 def test_a_method_is_chosen_again_where_twice_as_much_is_known(of_labels, monkeypatch):

@@ -1,12 +1,14 @@
 """What a table of questions says of a row: its columns or picture, what is guessed, how sure."""
 
 import csv
+import json
 import subprocess
 import sys
 
 import h5py
 import numpy as np
 import pytest
+import scipy.linalg
 
 import mustlink as ml
 
@@ -53,11 +55,14 @@ def test_a_question_has_the_row_the_guess_and_the_next_two(told, folder, tmp_pat
     assert (code, err) == (0, "")
     est, table = ml.load(folder / f"{name}.h5"), rows(folder / "trees.csv")
     shares = getattr(est, "label_distributions_", None)
-    if shares is None:  # the twin: memberships of the usual exponents
+    if shares is None:  # the twin: memberships, of CSP calibrated, else of the usual exponents
         from mustlink.discretize.memberships import usual
 
-        evidence = getattr(est, "estimator_", est)._evidence()
-        shares = evidence.memberships(np.arange(N), usual(est.graph_).trust)
+        by, evidence = usual(est.graph_), getattr(est, "estimator_", est)._evidence()
+        if name == "csp":
+            assert est.calibration_.trust != by.trust
+            by = est.calibration_
+        shares = evidence.memberships(np.arange(N), by.trust)
     called = {k: v for k, v in enumerate(KINDS)} if name == "llgc" else est.cluster_names_
     for one in rows(tmp_path / "ask.csv"):
         at = int(one["row"])
@@ -105,10 +110,27 @@ def test_of_a_table_that_has_changed_no_columns_are_told(told, folder, tmp_path,
 
 
 def test_questions_are_counted_by_rows_and_not_by_lines(told, tmp_path, monkeypatch):
-    text = 'row,note,answer\n1,"two\nlines",\n'
-    monkeypatch.setattr("mustlink_io.ui.answering.ask", lambda *_: text)
+    asked = ["row", "note"], [[1, "two\nlines"]]
+    monkeypatch.setattr("mustlink_io.ui.answering.ask", lambda *_: asked)
+    monkeypatch.setattr("csv.reader", None)  # nor is what was written read again
     said = told("ask", "csp.h5", "-o", tmp_path / "ask.csv")[1]
     assert said == f"1 question in {tmp_path / 'ask.csv'}\n"
+
+
+def test_remarks_call_clusters_by_their_names(told, tmp_path):
+    blocks = [np.triu(np.ones((12, 12)), 1)] * 4  # four components, three of them one heap
+    i, j = np.nonzero(scipy.linalg.block_diag(*blocks))
+    edges, few, out = (tmp_path / one for one in ("e.csv", "few.csv", "out.h5"))
+    edges.write_text("i,j\n" + "".join(f"{a},{b}\n" for a, b in zip(i, j, strict=True)))
+    few.write_text("node,kind\n0,oak\n1,oak\n12,elm\n13,elm\n")
+    line = ["cluster", edges, "-k", "2", "-m", "csp", "--labels", few, "-o", out]
+    result = json.loads(told(*line, "--json")[1])
+    names = result["class_names"]
+    assert sorted(names) == ["elm", "oak"]
+    number = next(at for at, size in enumerate(result["sizes"]) if size == 36)
+    words = f"cluster {number} ({names[number]}) is a heap of 3 components"
+    assert words in " ".join(result["warnings"])
+    assert words in told("report", out, "--json")[1]
 
 
 @pytest.mark.thorough

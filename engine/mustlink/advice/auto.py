@@ -183,6 +183,7 @@ class Auto(ClusterMixin, GraphEstimator):
 
         They are all that is then known. A method is chosen anew, on the same graph, where they are
         of another kind, as pairs after labels, or twice or half as many as at the last choice.
+        Until then clusterers of its prior keep what they have chosen, or found without labels.
         Clusters keep their numbers, or have those of their classes.
         """
         self._check()

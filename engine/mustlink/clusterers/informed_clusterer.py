@@ -316,6 +316,13 @@ class ConstrainedSpectral(InformedClusterer):
             last = self._choice, before(self).report_.n_clusters
         self._run(work, known, self._used_seed, last)
 
+    def fit_as_chosen(self, graph: Any, y: Any, choice: Any, recorder: Recorder) -> Self:
+        """`fit` as a step of another method that has the `choice` of an earlier fit: in memory."""
+        work, self._used_seed = MemoryWork(self._view(graph, recorder)), self._seed()
+        known = self._of_nodes(side_information(graph, y, None, recorder), work)
+        self._run(work, known, self._used_seed, (choice, self._k_or(None)))
+        return self
+
     def _rivals(self, classes: int | None) -> tuple[Cost, ...]:
         """The full problem, which is tried where labels are held out of a smooth one in vain."""
         return (full_problem(self._k_or(classes)),) if classes and self.subspace == "auto" else ()

@@ -10,7 +10,6 @@ or another propagator's distributions; u_i is the belief times the degree of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -40,6 +39,8 @@ from mustlink.propagation.prior import statements
 from mustlink.selection.constrained_fit import USUAL
 
 Ints = NDArray[np.int64]
+# Name of a clusterer, K, and what it chose; of one that does not see the labels its clusters (n,).
+Parts = tuple[tuple[str, int, Any], ...]
 
 COLUMNS, ALONE = "columns", "columns alone"
 BLIND = "NCut"  # a part that does not see the labels
@@ -73,7 +74,7 @@ class LabelClusters(InformedClusterer):
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _columns_of = None  # points, where a graph is fitted that was made of them before
-    _fitted_parts = None  # type: dict[str, Any] | None  # clusterers of the fit before, by name
+    _parts = ()  # type: Parts  # clusterers of the prior on this graph, for refits
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """Labels spread as by `GFHF`; the parts take no more than `CSP`."""
@@ -106,9 +107,11 @@ class LabelClusters(InformedClusterer):
                 quiet.budget = recorder.budget
                 view = replace(work.view, recorder=quiet)
                 priors = Priors(self, view, self._points_of(graph), seed)
-                priors.fitted = self._parts_on(graph)
+                had = getattr(self, "_before", self)  # of `add` the graph is another
+                if getattr(had, "graph_", None) is graph:
+                    priors.chosen = {name: rest for name, *rest in self._parts}
                 prior, belief = priors.of(self.parts, self.belief, labels)
-            self._fitted_parts = priors.fitted
+            self._parts = tuple((name, *rest) for name, rest in priors.chosen.items())
         spread = made_like(self, estimator_of(self.method), seed).fit_on(
             work.view, labels, seed, prior, belief
         )
@@ -150,14 +153,9 @@ class LabelClusters(InformedClusterer):
         points = self._points if self._columns_of is None else self._columns_of
         return None if points is None or is_rows(points) else points
 
-    def _parts_on(self, graph: Graph) -> dict[str, Any]:
-        """Copies of the clusterers that the fit before had on the same graph."""
-        had: dict[str, Any] = self._fitted_parts or {}
-        return {name: copy(one) for name, one in had.items() if one.graph_ is graph}
-
     def _twin(self) -> Self:
         twin = super()._twin()
-        twin._points, twin._fitted_parts = self._points, self._fitted_parts
+        twin._points, twin.graph_, twin._parts = self._points, self.graph_, self._parts
         twin._columns_of = self._points if self._columns_of is None else self._columns_of
         return twin
 
@@ -195,14 +193,14 @@ def made_like(estimator: Any, kind: Any, seed: int) -> Any:
 class Priors:
     """Priors on a graph of all rows by their parts; kept for the labels asked last.
 
-    `estimator` has the parameters, `points` (n, d) are None of a graph, `fitted` the clusterers
-    that are refitted, by name.
+    `estimator` has the parameters, `points` (n, d) are None of a graph, `chosen` is what clusterers
+    keep for other labels of as many classes, as in `Parts`.
     """
 
     def __init__(
         self, estimator: Any, work: Workspace, points: Any, seed: int, *, trial: bool = False
     ) -> None:
-        self.work, self.fitted = work, dict[str, Any]()
+        self.work, self.chosen = work, dict[str, Any]()
         self._estimator, self._points, self._seed, self._trial = estimator, points, seed, trial
         self._columns: dict[bool, Columns] = {}  # with smooth vectors beside them, or alone
         self._made: dict[str, Any] = {}
@@ -249,21 +247,22 @@ class Priors:
     def _clusters(self, part: str, labels: Ints) -> Any:
         """Shares of the classes among the labels of a node's cluster, 0 where it has none."""
         classes, codes = np.unique(labels, return_inverse=True)
-        k, blind = int(np.count_nonzero(classes >= 0)), part == BLIND
-        had = self.fitted.get(part)
-        if had is not None and had.report_.n_clusters != k:
-            had = None
-        if had is None:
-            made = made_like(self._estimator, estimator_of(part), self._seed).set_params(
-                n_clusters=k
-            )
-            if self._trial or self.work.graph.n_nodes > MOST_TRIED:
-                hastened(made, self.work.graph)
-            told = None if blind else labels
-            self.fitted[part] = made.fit(self.work.graph, told, observer=self.work.recorder)
-        elif not blind:  # what it has chosen stays, which is most of its time
-            had.refit(labels, observer=self.work.recorder)
-        found = self.fitted[part].labels_
+        k, graph = int(np.count_nonzero(classes >= 0)), self.work.graph
+        had = self.chosen.get(part, (0, None))
+        if had[0] == k and part == BLIND:
+            found = had[1]
+        else:
+            made = made_like(self._estimator, estimator_of(part), self._seed)
+            made.set_params(n_clusters=k)
+            if self._trial or graph.n_nodes > MOST_TRIED:
+                hastened(made, graph)
+            if had[0] == k:  # to choose anew is most of the time of a fit
+                found = made.fit_as_chosen(graph, labels, had[1], self.work.recorder).labels_
+            else:
+                told = None if part == BLIND else labels
+                found = made.fit(graph, told, observer=self.work.recorder).labels_
+                if part == BLIND or made._acted:
+                    self.chosen[part] = k, found if part == BLIND else made._choice
         known = np.flatnonzero((labels >= 0) & (found >= 0))
         votes = np.zeros((int(found.max(initial=0)) + 1, classes.size))
         np.add.at(votes, (found[known], codes[known]), 1)

@@ -118,6 +118,15 @@ def _texts(name: str, value: Any, graph: Graph) -> None:
     refuse(not all(isinstance(one, str) for one in value or ()), name)
 
 
+def _parts(name: str, value: Any, graph: Graph) -> None:
+    _either(tuple)(name, value, graph)
+    for one in value or ():
+        refuse(not isinstance(one, tuple) or len(one) != 3, name)
+        refuse(not isinstance(one[0], str) or not isinstance(one[1], int), name)
+        if not isinstance(one[2], SelectedModel):
+            check_numbers(name, one[2], graph)
+
+
 def _told(name: str, value: Any, graph: Graph) -> None:
     _either(Constraints)(name, value, graph)
     refuse(value is not None and value.n_nodes != graph.n_rows, name)
@@ -248,6 +257,7 @@ _CHECKS: dict[str, Check] = {
     "_believes": _either(bool),  # of files that do not have the prior itself
     "_given_prior": _prior,
     "_names": _names,
+    "_parts": _parts,
     "_class_names": _texts,
     "_given": _told,
     "_row_weights": _weights,

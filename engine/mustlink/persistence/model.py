@@ -70,7 +70,7 @@ _WRITTEN: tuple[type, ...] = (
 RECORDS: dict[str, type] = {one.__name__: one for one in _WRITTEN}  # by their names in a file
 # Not results: stores, workers, and what is made again on demand.
 _PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
-_PASSING |= {"_allowed", "_represented", "_fitted_parts"}
+_PASSING |= {"_allowed", "_represented"}
 # What an estimator knows that chose another one, with the types of it.
 _OF_CHOICE: dict[str, Any] = {
     "candidates_": list,

@@ -68,31 +68,29 @@ def ask(
       mustlink ask out.h5 -n 20 --kind pairs -o ask.csv
 
     `row` counts from 0, `name` is what the data call it, `now` its class so far, `sure` the share
-    that the method gives it, `second` and `third` the next classes with theirs; then the columns of
-    the row, where the data are a table that is still there. Fill in `answer`: a class, or of pairs
-    yes or no; leave it empty, or ?, where you do not know: that is not asked again. Rows that have
-    a label are never asked.
+    that the method gives it (of csp, sssc and fast-ge calibrated by what is known), `second` and
+    `third` the next classes with theirs; then the columns of the row, where the data are a table
+    that is still there. Fill in `answer`: a class, or of pairs yes or no; leave it empty, or ?,
+    where you do not know: that is not asked again. Rows that have a label are never asked.
     """
-    import csv
-    import io
     from pathlib import Path
 
-    from mustlink_io.formats.labels import check_replaceable
+    from mustlink_io.formats.labels import check_replaceable, questions_text
     from mustlink_io.hdf5 import writing
     from mustlink_io.ui.answering import ask as compute
 
     if output is not None:
         writing.check_output(output, (Path(result),))
         check_replaceable(Path(output))
-    text = compute(result, count, kind, strategy, show)
+    header, lines = compute(result, count, kind, strategy, show)
+    text = questions_text(header, lines)
     if output is None:
         click.echo(text, nl=False)
         return
     with writing.atomic(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    n_questions = sum(1 for _ in csv.reader(io.StringIO(text))) - 1
     if not quiet:
-        click.echo(f"{n_questions} question{'' if n_questions == 1 else 's'} in {output}")
+        click.echo(f"{len(lines)} question{'' if len(lines) == 1 else 's'} in {output}")
 
 
 @click.command(short_help="A result with the answers to such questions.")

@@ -95,7 +95,8 @@ class Opened:
     def likeliest(self, rows: NDArray[np.int64]) -> list[list[str]]:
         """Of every row the share of what it is now, and the two others of most share with theirs.
 
-        Shares are those of the method, as they are ranked for questions: not calibrated.
+        Of clusters in a smooth subspace they are calibrated, by refits that take moments; others
+        are those of the method, as they are ranked for questions.
         """
         estimator = chosen(self.session.estimator)
         spread = getattr(estimator, "label_distributions_", None)
@@ -106,7 +107,10 @@ class Opened:
             groups = list(range(P.shape[1]))
         else:
             nodes = rows if estimator.graph_.rows is None else estimator.graph_.rows[rows]
-            P = estimator._evidence().memberships(nodes, usual(estimator.graph_).trust)
+            choice = getattr(estimator, "_choice", None)
+            quick = choice is not None and choice.p is not None
+            by = estimator.calibration_ if quick else usual(estimator.graph_)
+            P = estimator._evidence().memberships(nodes, by.trust)
             groups = list(range(P.shape[1]))
         found = []
         for row, shares in zip(rows.tolist(), P, strict=True):
@@ -126,8 +130,10 @@ class Opened:
         return "" if label in ("", -1) else str(self.names.get(label, label))
 
 
-def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) -> str:
-    """The next n questions about the result file `text`, as CSV; raises InputError.
+def ask(
+    text: str, n: int, kind: str, strategy: str, show: str | None = None
+) -> tuple[list[str], list[list[Any]]]:
+    """Titles and lines of the next n questions about the result file `text`; raises InputError.
 
     With what is guessed, how sure that is, the next two, and the row's own columns; `show` is a
     folder of pictures, whose files are named.
@@ -151,7 +157,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
             + [one for row in pair for one in (opened.now(row), *about(row))]
             for pair in asked.tolist()
         ]
-        return label_files.questions_text(header, lines)
+        return header, lines
     titles = [f"{one} (data)" if one.lower() in _TITLES else one for one in source.titles]
     titles += [] if files is None else [PICTURE]
     header = [label_files.ROW, *(["name"] if named else []), "now", *_SURE, *titles]
@@ -159,7 +165,7 @@ def ask(text: str, n: int, kind: str, strategy: str, show: str | None = None) ->
         [row, *called[row], opened.now(row), *sure, *about(row)]
         for row, sure in zip(asked.tolist(), opened.likeliest(asked), strict=True)
     ]
-    return label_files.questions_text(header, lines)
+    return header, lines
 
 
 def answer(
@@ -222,7 +228,7 @@ def answer(
         "moved": float(np.mean(np.asarray(session.labels) != before)),
         "sizes": list(session.history[-1].sizes),
         "names": [str(session.names[one]) for one in session.groups],
-        "warnings": list(session.estimator.report_.warnings),
+        "warnings": list(session.history[-1].warnings),
         "settled": {"moved": found.moved, "agreed": found.agreed, "enough": found.enough},
         "advice": str(found),
     }
