@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
         cells = zip([f"tree {i}" for i in range(N)], X[:, 0], site, X[:, 1], strict=True)
         table.writerows([tag, "" if tag == "tree 4" else h, s, b] for tag, h, s, b in cells)
     with (found / "few.csv").open("w", newline="") as file:
-        few = [[f"tree {i}", KINDS[Y[i]]] for i in range(12)]
+        few = [[f"tree {i}", KINDS[Y[i]]] for i in range(24)]
         csv.writer(file).writerows([["tag", "kind"], *few])
     data = ["--labels", str(found / "few.csv"), "--quiet", "-o"]
     for method, name in (("csp", "csp.h5"), ("auto", "auto.h5")):
