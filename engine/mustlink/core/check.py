@@ -5,9 +5,9 @@ Nothing is changed in place. Each failure is one line `where: input, error; cure
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping
-from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -407,15 +407,15 @@ def labels_of_nodes(
     found = np.full(n_nodes, -1, dtype=np.int64)
     found[node[last]] = np.where(tied[last], -1, classes[own[last]])
     several = np.bincount(node, minlength=n_nodes) > 1
-    n_several = int(np.count_nonzero(several))
-    if not n_several:
+    count = int(np.count_nonzero(several))
+    if not count:
         return found, ""
     example = given[rows[given] == np.argmax(several)]
     other = example[np.argmax(labels[example] != labels[example[0]])]
     one, many = kind.split(", ")
-    noun = f"{one} has" if n_several == 1 else f"{many} have"
+    noun = f"{one} has" if count == 1 else f"{many} have"
     return found, (
-        f"{n_several} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
+        f"{count} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
         f"{other} ({labels[other]}): the label of most of them counts, none where they tie"
     )
 
@@ -503,7 +503,9 @@ def called_by_most(
     for code, name in names.items():
         own = np.flatnonzero(most == code)
         votes = np.bincount(found[(known_labels == code) & (found >= 0)], minlength=most.size)
-        free = chain([name], (one for i in count(2) if (one := f"{name} ({i})") not in taken))
+        free = itertools.chain(
+            [name], (one for i in itertools.count(2) if (one := f"{name} ({i})") not in taken)
+        )
         for at in own[np.argsort(-votes[own], kind="stable")].tolist() if name else ():
             called[at] = next(free)
     return called
