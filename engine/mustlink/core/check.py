@@ -5,9 +5,9 @@ Nothing is changed in place. Each failure is one line `where: input, error; cure
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping
-from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -503,7 +503,9 @@ def called_by_most(
     for code, name in names.items():
         own = np.flatnonzero(most == code)
         votes = np.bincount(found[(known_labels == code) & (found >= 0)], minlength=most.size)
-        free = chain([name], (one for i in count(2) if (one := f"{name} ({i})") not in taken))
+        free = itertools.chain(
+            [name], (one for i in itertools.count(2) if (one := f"{name} ({i})") not in taken)
+        )
         for at in own[np.argsort(-votes[own], kind="stable")].tolist() if name else ():
             called[at] = next(free)
     return called
