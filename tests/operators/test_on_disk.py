@@ -1,5 +1,7 @@
 """L̄, its grids and its vectors on disk against those in memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -242,3 +244,15 @@ def test_regularised_degrees_are_those_of_memory(rng):
     there = regularized(home, 0.3)
     L = laplacian_on_disk(W, tau=0.3)
     np.testing.assert_allclose(L.root_degree[:][there.nodes], there.root_degree, rtol=1e-6)
+
+
+def test_groups_of_columns_are_not_in_memory_together(monkeypatch, rng):
+    monkeypatch.setattr(disk, "PASS_BYTES", 1 << 18)
+    n = 200_000
+    L = laplacian_on_disk(sp.diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1]), columns=4)
+    X = L.space.normals(8, 0)
+    tracemalloc.start()
+    L.apply(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.4 * L.room  # two of eight columns and their products, and blocks of rows

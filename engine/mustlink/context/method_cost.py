@@ -279,7 +279,7 @@ def adjusted_cut(columns: int) -> Cost:
 
 # -------------------------------------------------------------------------------- on disk
 
-_BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
+BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
 _TOLD = 32  # bytes a node that labels or constraints take, however few there are
 _SET_UP = 13  # bytes a node while aggregates are made
 _ANSWER = 64  # bytes a node: its clusters by several variants, those of rows, a column of these
@@ -336,7 +336,7 @@ class DiskCost:
 
     def _bytes(self, columns: int, grids: int, each: int) -> int:
         """Of the process with so many columns of a block in memory, beside coarse grids."""
-        at_rest = Stage(PROGRAM + _BUFFERS + grids, self.at_rest)
+        at_rest = Stage(PROGRAM + BUFFERS + grids, self.at_rest)
         at_once = Stage(node=max(each * columns, _SET_UP, self.answers))
         return at_rest.and_(at_once).bytes(self.n, self.nnz)
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.method_cost import (
+    BUFFERS,
     RESERVE,
     DiskCost,
     beside_grids,
@@ -252,7 +253,9 @@ class DiskWork(RowWork):
         if grids is not None:
             how |= {"seed": key.seed, "max_iter": key.max_iter}
             return nested(grids.laplacian, grids, k, **how)
+        # What was tried before has taken memory: as many columns as there is room for now.
         laplacian = self.regularized(tau)
+        laplacian = replace(laplacian, room=self._room(BUFFERS))
         start = laplacian.space.normals(self._width(k), key.seed)
         start = laplacian.space.copy(start, laplacian.dtype)
         result = chebyshev(laplacian, start, k, max_iter=min(key.max_iter, _FILTERS), **how)

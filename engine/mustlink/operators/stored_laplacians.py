@@ -241,6 +241,7 @@ class DiskLaplacian:
                     part, made = out[rows], part
                     part[:, columns] = made
                 out[rows] = part
+            del result  # before the next group is made
         return out
 
     def _advance(self, V: Columns, weights: tuple[float, float, float], out: Columns) -> None:
