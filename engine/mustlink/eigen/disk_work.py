@@ -253,9 +253,10 @@ class DiskWork(RowWork):
         if grids is not None:
             how |= {"seed": key.seed, "max_iter": key.max_iter}
             return nested(grids.laplacian, grids, k, **how)
-        # What was tried before has taken memory: as many columns as there is room for now.
+        # What was tried before has taken memory: as many columns as there is room for now, beside
+        # blocks of the graph that are read and ranges of rows that are written.
         laplacian = self.regularized(tau)
-        laplacian = replace(laplacian, room=self._room(BUFFERS))
+        laplacian = replace(laplacian, room=self._room(2 * BUFFERS))
         start = laplacian.space.normals(self._width(k), key.seed)
         start = laplacian.space.copy(start, laplacian.dtype)
         result = chebyshev(laplacian, start, k, max_iter=min(key.max_iter, _FILTERS), **how)
