@@ -346,7 +346,7 @@ class DiskCost:
         Of "grids" alone; none where they do not fit, and vectors are found by filters.
         """
         coarse, each = coarse_bytes(self.aggregates, self.columns), int(_CYCLE.number)
-        room = beside_grids(memory - PROGRAM, self.n, self.at_rest, coarse)
+        room = memory - self._bytes(1, coarse, each)
         links = min(int(_LINKS * self.nnz), links_in(room, self.aggregates))
         grids = _LINK * links + coarse if links else 0
         each = each if links else _HELD * self.number
