@@ -13,6 +13,7 @@ HOMES = ("graph", "operators")
 
 # Files above these rooms that see such a matrix, and why a product would not do.
 SEE = {
+    "advice/candidates.py": "none: a number of edges",
     "advice/observations.py": "looks at degrees and at a sample of a graph as given",
     "advice/stability.py": "leaves out edges of the graph as given, after the fit",
     "advice/suggest.py": "none: a number of edges",

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.informed_clusterer import InformedClusterer
@@ -285,6 +284,8 @@ class Priors:
         np.add.at(votes, (found[known], codes[known]), 1)
         votes = votes[:, classes >= 0]
         if named:
+            from scipy.optimize import linear_sum_assignment
+
             pairs = linear_sum_assignment(votes, maximize=True)
             votes = np.zeros_like(votes)
             votes[pairs] = 1
