@@ -167,7 +167,7 @@ def test_keys_for_machines(propagated):
 
 @pytest.mark.thorough
 def test_the_summary_for_people(mustlink, tmp_path):
-    code, said, err = mustlink(f"propagate points.h5 --labels gaps.txt -o {tmp_path}/o.h5")
+    code, said, err = mustlink(f"propagate points.h5 -m gfhf --labels gaps.txt -o {tmp_path}/o.h5")
     assert code == 0, err
     assert re.search(r"labels kept +100\.0% of the 30 given", said)
     assert re.search(r"class sizes +7: 40, 17: 40, 27: 40", said)
