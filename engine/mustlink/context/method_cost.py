@@ -392,14 +392,6 @@ def coarse_bytes(aggregates: int, columns: int) -> int:
     return _COARSE.bytes(aggregates, 0, columns)
 
 
-def beside_grids(planned: int, n: int, at_rest: int, coarse: int) -> int:
-    """Bytes for links between aggregates, of those planned beside the program.
-
-    There are bytes at rest of each of n nodes, a column of them, and what else coarse grids take.
-    """
-    return planned - at_rest * n - columns_bytes(n, 1) - coarse
-
-
 def links_in(room: int, aggregates: int) -> int:
     """Links between aggregates that fit into so many bytes beside the reserve; 0: no grids.
 

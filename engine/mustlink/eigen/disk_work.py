@@ -20,7 +20,6 @@ from mustlink.context.method_cost import (
     BUFFERS,
     RESERVE,
     DiskCost,
-    beside_grids,
     coarse_bytes,
     columns_bytes,
     links_in,
@@ -278,11 +277,11 @@ class DiskWork(RowWork):
 
     def _beside_grids(self, aggregates: int) -> int | None:
         """Bytes beside a column and coarse grids without their links; None without a limit."""
-        planned = self.recorder.budget.planned
+        n, planned = self.graph.n_nodes, self.recorder.budget.planned
         if planned is None:
             return None
         coarse = coarse_bytes(aggregates, self._width(self.columns))
-        return beside_grids(planned, self.graph.n_nodes, self.at_rest, coarse)
+        return planned - self.at_rest * n - columns_bytes(n, 1) - coarse
 
     def _width(self, k: int) -> int:
         linked = self.graph.n_nodes - self.seen.isolated
