@@ -238,22 +238,23 @@ def main() -> None:
         p=list(P),
         rows=[10**5, 10**6, 10**7, 10**8],
     )
-    figures: dict[str, Any] = {}
+    figures: dict[str, dict[str, Any]] = {part: {} for part in args.only}
     for part, names, make in (("shapes", COUNTS, shape), ("clouds", ("broad", "rings"), cloud)):
         for name in names if part in args.only else ():
             if args.names != [""] and name not in args.names:
                 continue
             n = args.n or SIZES.get(name, 10**6)
-            figures[name] = beside(*make(name, n, 0), args.most, args.p, args.draws)
-            render.records(f"{name}, {n:,} points", figures[name])
+            figures[part][name] = beside(*make(name, n, 0), args.most, args.p, args.draws)
+            render.records(f"{name}, {n:,} points", figures[part][name])
     for name in REAL if "real" in args.only else ():
         if (args.names == [""] or name in args.names) and (rows := real(name, args.draws, args.p)):
-            figures[name] = rows
+            figures["real"][name] = rows
             render.records(name, rows)
     if "files" in args.only:
         figures["files"] = {f"{n:,}": from_file(n, 1000, args.out) for n in args.rows}
         render.records("From a file to a file, 2 GB", figures["files"])
-    runner.record("representatives", figures)
+    for part, found in figures.items():
+        runner.record(f"representatives_{part}", found)
 
 
 if __name__ == "__main__":
