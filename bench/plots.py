@@ -42,8 +42,33 @@ def asked(figures: dict[str, Any]) -> Any:
     return figure
 
 
+def growth(figures: dict[str, Any]) -> Any:
+    """Seconds and peak memory by number of points."""
+    from mustlink_io.pictures.images import COLOURS, new_figure, style
+
+    points = [int(n.replace(",", "")) for n in figures]
+    figure = new_figure(7.6, 2.8)
+    with style():
+        for at, (title, name, unit) in enumerate(
+            (("seconds", "seconds", 1), ("peak memory, GB", "peak_bytes", 1e9)), start=1
+        ):
+            axes = figure.add_subplot(1, 2, at)
+            values = [one[name] / unit for one in figures.values()]
+            axes.semilogx(points, values, ".-", color=COLOURS[0])
+            axes.set(title=title, xlabel="points")
+            if name == "seconds":
+                axes.set_yscale("log")
+            else:
+                axes.set_ylim(0)
+            axes.grid()
+    return figure
+
+
 DOCS = runner.ROOT / "docs"
-PLOTS = {DOCS / "start" / "asking.png": ("asked_labels_poisson", asked)}  # entry, and how
+PLOTS = {  # entry, and how
+    DOCS / "start" / "asking.png": ("asked_labels_poisson", asked),
+    DOCS / "growth.png": ("representatives_files", growth),
+}
 
 
 def stale(results: dict[str, Any]) -> list[Path]:
