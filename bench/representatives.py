@@ -1,6 +1,6 @@
 """Representatives beside the graph of all points, MiniBatchKMeans and BIRCH.
 
-    python bench/representatives.py [--only shapes clouds real files] [--n 1000000] [--record]
+    python bench/representatives.py [--only shapes files] [--n 1000000] [--record]
 
 * shapes: the five of Huang et al. (TKDE 2020), drawn anew: two bananas, smiling face, concentric
   circles, circles and Gaussians, flower; `--n` points each, 0: as many as theirs (10⁶ to 2·10⁷).
@@ -8,6 +8,7 @@
 * real: MNIST and tables, nothing known and 20 labels a class (GFHF), against the graph of all.
 * files: `--rows` points of 16 coordinates in HDF5 to labels in HDF5, within 2 GB, enforced
   (RLIMIT_DATA); the file is made here and removed.
+* workers: passes over 10⁷ such points by one and by two of Dask's workers.
 
 Where the graph of all points would take more than `--most` points it is left out.
 """
@@ -169,7 +170,7 @@ def write_clouds(path: str, n: int) -> dict[str, Any]:
     return {}
 
 
-def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
+def from_file(n: int, p: int, out: Path, *more: Any) -> dict[str, Any]:
     """Seconds, peak, temporary files and ARI of n points, HDF5 to HDF5, within enforced 2 GB."""
     import h5py
 
@@ -179,7 +180,7 @@ def from_file(n: int, p: int, out: Path) -> dict[str, Any]:
     try:
         runner.call("representatives:write_clouds", path=points, n=n)
         how = ["-k", 20, "-m", "ncut", "--representatives", p, "--memory", "2GB", "--no-model"]
-        words = ["cluster", f"{points}:X", *how, "-o", answer, "--quiet", "--json"]
+        words = ["cluster", f"{points}:X", *how, *more, "-o", answer, "--quiet", "--json"]
         with Watched(folder, points.name, answer.name) as watched:
             line = ["-c", memory.LIMITED, MOST, *words]
             done = runner.child([str(word) for word in line], {"TMPDIR": str(folder)})
@@ -230,7 +231,7 @@ class Watched:
 def main() -> None:
     args = runner.options(
         __doc__,
-        only=["shapes", "clouds", "real", "files"],
+        only=["shapes", "clouds", "real", "files", "workers"],
         names=[""],
         n=1_000_000,
         most=1_000_000,
@@ -253,6 +254,12 @@ def main() -> None:
     if "files" in args.only:
         figures["files"] = {f"{n:,}": from_file(n, 1000, args.out) for n in args.rows}
         render.records("From a file to a file, 2 GB", figures["files"])
+    if "workers" in args.only:
+        n = min(args.rows[-1], 10**7)
+        for workers in (1, 2):
+            found = from_file(n, 1000, args.out, "--workers", workers)
+            figures["workers"][f"{workers} workers"] = found
+        render.records(f"{n:,} points by Dask's workers", figures["workers"])
     for part, found in figures.items():
         runner.record(f"representatives_{part}", found)
 
