@@ -1,5 +1,7 @@
 """Dask workers (extra `dask`): the same lists and files, workers killed, what is absent."""
 
+import json
+import pickle
 import subprocess
 import sys
 import time
@@ -136,6 +138,33 @@ def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatc
     assert cli.run([*line, "--quiet"]) == 0
     with h5py.File(at / "a.h5") as one, h5py.File(at / "b.h5") as other:
         assert_array_equal(one["labels"][:], other["labels"][:])
+
+
+@pytest.mark.parametrize("kind", ["points.h5", "points.npy", "points.csv"])
+def test_passes_of_representatives_are_tasks_where_rows_are_in_a_file(kind, points, monkeypatch):
+    class Counts(ThreadPoolExecutor):
+        tasks = 0
+
+        def submit(self, task, /, *given):
+            self.tasks += 1
+            return super().submit(pickle.loads(pickle.dumps(task)), *given)
+
+    at = points.parent
+    with h5py.File(points) as file:
+        np.save(at / "points.npy", X := file["points"][:])
+    np.savetxt(at / "points.csv", X, delimiter=",", header=",".join("abcdefgh"), comments="")
+    line = ["cluster", str(at / kind), "-k", "3", "-m", "ncut", "--representatives", "50"]
+    with Counts(2) as pool:
+        monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(pool))
+        output = ["-o", str(at / "a.h5"), "--quiet", "--workers", "2"]
+        assert cli.run([*line, *output]) == 0
+        monkeypatch.undo()
+    assert cli.run([*line, "-o", str(at / "b.h5"), "--quiet"]) == 0
+    assert (pool.tasks > 0) == (kind != "points.csv")
+    with h5py.File(at / "a.h5") as one, h5py.File(at / "b.h5") as other:
+        assert_array_equal(one["labels"][:], other["labels"][:])
+        told = json.loads(one["report"][()]) if "report" in one else dict(one.attrs)
+    assert ("workers read those of" in str(told)) == (kind == "points.csv")
 
 
 def test_workers_have_no_use_for_a_graph_that_was_given(points, capsys):

@@ -23,7 +23,7 @@ from mustlink.neighbors.distances import POINTS, as_rows, resolved_metric
 from mustlink.neighbors.knn import knn_graph
 from mustlink.neighbors.points_by_rows import DistinctRows, is_rows
 from mustlink.neighbors.representatives import Representatives, representative_graph
-from mustlink.neighbors.tasks import on_workers
+from mustlink.neighbors.tasks import WorkerRows, on_workers
 
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = (*POINTS, "rbf", *PRECOMPUTED)
@@ -65,6 +65,11 @@ def affinity_graph(
             "random_state": search["random_state"],
         }
         source = on_workers(X, search.get("executor"))
+        if source is X and search.get("executor") is not None and not isinstance(X, WorkerRows):
+            recorder.note(
+                "representatives: all rows are read in this process; workers read those of an HDF5 "
+                "or .npy file that need no preparation"
+            )
         return representative_graph(source, representatives, recorder=recorder, **how)
     return knn_graph(
         X,

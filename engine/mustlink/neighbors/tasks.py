@@ -62,10 +62,16 @@ class FileRows:
             return file[self.name][rows]
 
 
-def file_rows(points: Any) -> FileRows | None:
-    """Points as every process reads them, where they are an HDF5 dataset of a file."""
+def file_rows(points: Any) -> Any:
+    """Points (n, d) as every process reads them, None where they are not in a file.
+
+    They are a dataset of an HDF5 file, or rows whose copy in another process opens their file, as
+    they say by `opens_itself`.
+    """
     import h5py
 
+    if getattr(points, "opens_itself", False):
+        return points
     if not (isinstance(points, h5py.Dataset) and getattr(points.file, "filename", None)):
         return None
     path = os.path.abspath(os.fsdecode(points.file.filename))
@@ -299,13 +305,13 @@ class _Work(Executor):
 
 
 class WorkerRows:
-    """Points (n, d) in an HDF5 file, whose parts tasks of an executor go through.
+    """Points (n, d) in a file, whose parts tasks of an executor go through.
 
     A pass is a task for every part, of which a few are on their way; this process adds up what
     comes back, in the order of the rows. So it finds the same with any number of workers.
     """
 
-    def __init__(self, points: Any, there: FileRows, executor: Executor) -> None:
+    def __init__(self, points: Any, there: Any, executor: Executor) -> None:
         self.source, self.shape, self.dtype = points, there.shape, points.dtype
         self._file = there
         self._work: _Work | None = _Work(executor)
@@ -333,7 +339,7 @@ def leave_workers(graph: Any) -> None:
 
 
 def on_workers(points: Any, executor: Executor | None) -> Any:
-    """Points whose passes are done by the executor, if they are in an HDF5 file; else as given."""
+    """Points whose passes are done by the executor, if they are in a file; else as given."""
     there = None if executor is None else file_rows(points)
     return points if executor is None or there is None else WorkerRows(points, there, executor)
 

@@ -212,6 +212,7 @@ class PointRows:
 
     dtype = np.dtype(np.float32)
     ndim = 2
+    opens_itself = True
 
     def __init__(self, path: Path, name: str, raw: bool = False) -> None:
         self._arguments = Path(path).absolute(), name, raw
@@ -241,10 +242,11 @@ class ArrayRows:
     dtype = np.dtype(np.float32)
     ndim = 2
     chunks = None
+    opens_itself = True
 
     def __init__(self, array: np.memmap[Any, Any], raw: bool = False) -> None:
-        self._path, self._offset, self._raw = str(array.filename), array.offset, raw
-        self._type, self.shape = array.dtype, array.shape
+        self._path, self._offset = str(Path(str(array.filename)).absolute()), array.offset
+        self._type, self.shape, self._raw = array.dtype, array.shape, raw
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         start, stop, _ = rows.indices(self.shape[0])
