@@ -50,7 +50,7 @@ def test_filters_on_networks_and_grids_on_pictures(kind):
 
 @pytest.mark.thorough
 def test_the_solver_of_a_basis_from_a_file_is_known_without_grids():
-    """As it was chosen: grids that nothing else asks for are a third of a second of every answer."""
+    """As it was chosen: grids that nothing else asks for take a third of a second."""
     graph = Graph(network(np.random.default_rng(0)))
     basis = smoothest(Workspace(graph), 3)
     again = Graph(graph.affinity)
