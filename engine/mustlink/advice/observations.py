@@ -368,11 +368,6 @@ def _labels(seen: DataProfile) -> Iterator[str]:
         )
     if k.classes == 1:
         yield "every label given is of one class: label nodes of another, too"
-    if k.classes > wanted:
-        yield (
-            f"labels are of {k.classes} classes, which {wanted} clusters cannot keep apart: ask "
-            f"for {k.classes}"
-        )
     if 0 < k.classes < wanted:
         yield (
             f"labels are of {k.classes} classes, but {wanted} clusters are asked for: the other "

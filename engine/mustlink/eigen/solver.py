@@ -93,6 +93,11 @@ class CarriedKey(BasisKey):
         return self.count == asked.count and super().serves(asked, value)
 
 
+@dataclass(frozen=True)
+class SpanKey(Key[str]):
+    """The solver of a basis that was read from a file: grids that chose it are not."""
+
+
 def laplacian_of(work: Workspace) -> NormalizedLaplacian:
     """The graph's Laplacian in the precision of the fit, built at the first call."""
     graph, recorder = work.graph, work.recorder
@@ -229,6 +234,9 @@ def _spanning(work: Workspace, p: int, solver: str, tol: float) -> str:
     if rough and "added" in work.graph.info:  # its basis is that of the graph before, extended
         for key, _ in work.derived.of(BasisKey):
             return key.solver
+    if rough:
+        for _, chosen in work.derived.of(SpanKey):
+            return str(chosen)
     return "chebyshev" if rough and grids_of(work).is_wide else found
 
 

@@ -24,7 +24,7 @@ from mustlink.core.state import check_is_fitted, chosen, found_by_fit
 from mustlink.discretize.memberships import Calibration, MembershipExponents, Reliability
 from mustlink.discretize.merge_tree import MergeTree
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
+from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, SpanKey, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
@@ -481,6 +481,8 @@ def _put_vectors(work: Workspace, entry: dict[str, Any]) -> None:
     refuse(not isinstance(n_ties, int) or not 0 <= n_ties <= values.size, "its basis")
     plain = laplacian_of(Workspace(work.graph, single=bool(key.single)))
     work.derived.put(key, SmoothBasis(plain, whole, values, residuals, n_ties))
+    if key.solver in ("lobpcg", "chebyshev"):
+        work.derived.put(SpanKey(key.single), key.solver)
 
 
 def _check_block(values: Any, vectors: Any, m: int, more: int) -> None:

@@ -311,7 +311,7 @@ class NodeNames:
         more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
         return (
             f"no node of {self.where} is named {', '.join(named)}{more} (names are as "
-            f"{self.shown(0)!r})"
+            f"{self.shown(0)!r}); correct them, or leave them out"
         )
 
     def share(self, cells: NDArray[Any]) -> float:

@@ -40,7 +40,7 @@ Pair = Field(min_length=2, max_length=2)
 class ResultPart(BaseModel):
     """A part of a result; names are those of its JSON."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True, defer_build=True)
 
     def plain(self) -> dict[str, Any]:
         """Plain values for JSON, of the fields that were set alone."""
