@@ -337,6 +337,14 @@ def test_few_rows_that_move_count_more_where_most_are_of_one_class(
     assert ml.settled(est).enough == enough
 
 
+def test_settled_stops_where_the_mean_cannot_fall_below_the_limit(monkeypatch):
+    est = fitted(n=120)[0]
+    moves = iter([0.05, 0.5, 0.0])
+    monkeypatch.setattr("mustlink.advice.pair_questions._without", lambda *_: (next(moves), 1.0))
+    found = ml.settled(est, moved=0.1)
+    assert (found.draws, found.enough, found.moved) == (2, False, 0.275)
+
+
 @pytest.mark.thorough
 def test_settled_by_pairs_leaves_out_a_tenth():
     est, y, _ = fitted(n=120, method="CSP")

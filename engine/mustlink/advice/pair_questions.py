@@ -367,9 +367,9 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     others decide.
 
     It is refitted to a random half of its side information, of pairs alone to nine tenths, `draws`
-    times; the estimator itself stays as it is. If doubling the answers has changed few rows,
-    doubling them again will change fewer, as what helps most was asked first. Wrong answers show as
-    `agreed` well below 1 while little moves. Cost: `draws` refits. Raises InputError.
+    times, fewer where these have moved more rows than all may; the estimator itself stays as it is.
+    If doubling the answers has changed few rows, doubling them again will change fewer, as what
+    helps most was asked first. Wrong answers show as `agreed` well below 1 while little moves. Cost: up to `draws` refits. Raises InputError.
     """
     check_share(moved, "moved")
     draws = as_integer(draws, "draws", 1)
@@ -379,8 +379,12 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     if given.is_empty:
         return Settled(1.0, 0.0, enough=False, draws=0)
     share = _OF_PAIRS if given.kind == "pairs" else _HELD
+    shares = np.unique(est.labels_, return_counts=True)[1] / est.labels_.size
+    limit = max(moved * (1.0 - float(shares @ shares)) - 1.0 / est.labels_.size, 0.0)
     found: list[tuple[float, float]] = []
     for _ in range(draws):
+        if sum(one for one, _ in found) > draws * limit:
+            break  # whatever the others are, their mean is above the limit
         kept, held = given.split(share, rng)
         with suppress(InputError):  # the rest may be too little
             if not held.is_empty:  # as with one label a class
@@ -388,9 +392,6 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     if not found:
         return Settled(1.0, 0.0, enough=False, draws=0)
     changed, agreed = (float(np.mean(column)) for column in zip(*found, strict=True))
-    shares = np.unique(est.labels_, return_counts=True)[1] / est.labels_.size
-    limit = moved * (1.0 - float(shares @ shares))
-    limit = max(limit - 1.0 / est.labels_.size, 0.0)
     return Settled(changed, agreed, changed <= limit, len(found), share)
 
 
