@@ -246,7 +246,9 @@ def _nearest_of(
     X: Any, centers: Any, products: Any, squares: Any, rounding: Any, labels: Any
 ) -> None:
     k, width = centers.shape
-    largest = squares.max()
+    largest = 0.0
+    for g in range(k):
+        largest = max(largest, squares[g])
     for i in range(X.shape[0]):
         size = 0.0
         for c in range(width):
