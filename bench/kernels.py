@@ -112,7 +112,7 @@ def runs() -> list[Run]:
     ]
 
 
-def make_data(folder: Path, n: int = 40_000) -> None:
+def make_data(folder: Path, n: int = 66_000) -> None:
     """Files of points, graphs, labels, pairs, edges and a photograph."""
     import h5py
     from PIL import Image

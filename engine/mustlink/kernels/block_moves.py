@@ -154,7 +154,7 @@ def row_cuts(matrix: sp.csr_matrix, place: NDArray[np.int64]) -> tuple[Floats, F
 # --- Single nodes moved to where their edges and pairs want them
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _moved(W: Any, pairs: Any, labels: Any, order: Any, k: int, sweeps: int) -> None:
     indptr, indices, data = W
     p_indptr, p_indices, p_data = pairs

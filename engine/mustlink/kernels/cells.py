@@ -248,7 +248,7 @@ def _found(
 _FAST_CENTRES = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
-@kernel(fastmath=_FAST_CENTRES)
+@kernel(makes_arrays=True, fastmath=_FAST_CENTRES)
 def go_on(
     X: Any, middle: Any, at: Any, around: Any, gaps: Any, found: Any, squared: Any, first: int,
     stop: int,

@@ -97,7 +97,7 @@ def _keep(
     return rows, kept, count
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _columns(
     indptr: Any, indices: Any, data: Any, root: Any,
     starts: Any, nodes: Any, values: Any, first: Any, last: Any,

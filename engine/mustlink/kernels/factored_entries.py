@@ -36,7 +36,7 @@ def _coefficients(
     return count
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _on_pattern(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     values: Any, byrow: Any, cptr: Any, cind: Any, cdata: Any, weights: Any, out: Any,
@@ -63,7 +63,7 @@ def _on_pattern(
             out[e] = total
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _mirror(indptr: Any, indices: Any, out: Any) -> None:
     following = indptr.copy()
     for j in range(indptr.size - 1):  # rows ascend, so that row i meets its columns in order
@@ -138,7 +138,7 @@ def _largest(row: Any, touched: Any, support: Any, floor: Any, best: Any, near: 
     return held
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _found(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,

@@ -13,7 +13,7 @@ from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
 from mustlink.kernels.threads import helper, inlined, kernel, loop
 
 
-@helper()
+@helper(makes_arrays=True)
 def _within_two_edges(indptr: Any, indices: Any, centre: int, stamp: Any, mark: int) -> Any:
     """A node, its neighbours and theirs, each once."""
     first, last = indptr[centre], indptr[centre + 1]
@@ -34,7 +34,7 @@ def _within_two_edges(indptr: Any, indices: Any, centre: int, stamp: Any, mark: 
     return near[:count]
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def around(
     points: Any, indptr: Any, indices: Any, centre: int, stamp: Any, mark: int,
     queries: Any, nodes: Any, squared: Any,
@@ -68,7 +68,7 @@ def around(
                 insert(squared, nodes, i, squared_gap(queries, i, points, node), node)
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def walk(
     points: Any, indptr: Any, indices: Any, queries: Any, most: int, stamp: Any, mark: int,
     nodes: Any, squared: Any,
@@ -108,7 +108,7 @@ def walk(
     return q
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def neighbor_radii(
     points: Any, indptr: Any, indices: Any, nodes: Any, near: int, k: int, scale: Any, radii: Any
 ) -> None:
@@ -127,7 +127,7 @@ def neighbor_radii(
         radii[i] = gaps[min(k, b - a) - 1] if b > a else np.inf
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def among(points: Any, members: Any, nodes: Any, squared: Any) -> None:
     """Put each of the `members` (c,) of points (m, d) into the lists (m, k) of the others."""
     count, d = members.size, points.shape[1]

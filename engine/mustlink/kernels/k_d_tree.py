@@ -107,7 +107,7 @@ def _compare(x: Any, leaf: Any, first: int, own: int, best: Any, who: Any, squar
             best[at], who[at] = squares[q], first + q
 
 
-@loop()
+@loop(makes_arrays=True)
 def _search(
     lo: int, hi: int, starts: Any, order: Any, leaves: Any, boxes: Any, indices: Any, lengths: Any
 ) -> None:

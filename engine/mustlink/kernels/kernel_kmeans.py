@@ -88,7 +88,7 @@ def _links(A: Any, labels: Any, mass: Any, i: Any, links: Any) -> float:
     return loops * root[i] + inside
 
 
-@loop()
+@loop(makes_arrays=True)
 def _own_links(lo: int, hi: int, A: Any, labels: Any, mass: Any, own: Any) -> None:
     m = labels.size
     for block in range(lo, hi):
@@ -107,7 +107,7 @@ def _all_links(lo: int, hi: int, A: Any, labels: Any, mass: Any, found: Any) -> 
             found[i, labels[i]] += loops
 
 
-@loop()
+@loop(makes_arrays=True)
 def _nearest(lo: int, hi: int, A: Any, state: Any, sigma: Any, best: Any, extra: Any) -> None:
     mine = A[4]
     labels, weight, inside, _, mass = state
@@ -181,7 +181,7 @@ def _wake(A: Any, i: Any, awake: Any) -> None:
     awake[i] = 0
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _sweep(A: Any, state: Any, awake: Any, every: Any) -> int:
     mine = A[4]
     labels, weight, inside, size, mass = state
@@ -214,7 +214,7 @@ def _sweep(A: Any, state: Any, awake: Any, every: Any) -> int:
     return moves
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _split_off(A: Any, state: Any, empty: Any) -> None:
     """Give the empty cluster the node that the objective gains most (or loses least) by."""
     mine = A[4]
@@ -298,7 +298,7 @@ def fill_empty(A: Penalized, state: KernelClusters) -> int:
 # --- Labels spread from a few nodes over a graph, ring by ring
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def _grow(indptr: Any, indices: Any, data: Any, root: Any, labels: Any, k: Any) -> None:
     queued = labels >= 0
     front = np.flatnonzero(queued)

@@ -24,7 +24,7 @@ _RANK = 1e-10  # share of the squared spread below which a direction is taken fo
 _SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered; infinities keep their meaning
 
 
-@loop(fastmath=_SUMS)
+@loop(makes_arrays=True, fastmath=_SUMS)
 def _nearest(lo: int, hi: int, points: Any, indptr: Any, indices: Any, out: Any) -> None:
     n, k = out.shape
     d = nb.uint64(points.shape[1])
@@ -110,7 +110,7 @@ def _listed(neighbors: Any, i: Any, near: Any, place: Any) -> int:
     return m
 
 
-@loop()
+@loop(makes_arrays=True)
 def _weights(
     lo: int, hi: int, points: Any, neighbors: Any, reg: Any, convex: Any, out: Any
 ) -> None:
@@ -174,7 +174,7 @@ def _fit(points: Any, neighbors: Any, reg: float, convex: bool) -> NDArray[np.fl
     return out
 
 
-@helper()
+@helper(makes_arrays=True)
 def _centred(G: Any, size: Any) -> Any:
     """Gram matrix of the point itself, at the origin, and its neighbours, centred; its trace."""
     B = np.zeros((size, size))
@@ -191,7 +191,7 @@ def _centred(G: Any, size: Any) -> Any:
     return spread, B
 
 
-@loop()
+@loop(makes_arrays=True)
 def _frames(lo: int, hi: int, points: Any, neighbors: Any, out: Any) -> None:
     n, k = neighbors.shape
     d = out.shape[2] - 1

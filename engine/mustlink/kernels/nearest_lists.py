@@ -18,7 +18,7 @@ _FEW_LANES = 16  # at most, of which the columns are put in order again
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
-@kernel(fastmath={"nsz", "nnan"})
+@kernel(makes_arrays=True, fastmath={"nsz", "nnan"})
 def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: Any) -> None:
     """Keep the smallest of norms_j - 2 products_ij per row, merged into what was kept.
 
@@ -187,7 +187,7 @@ def measure_again(queries: Any, points: Any, squares: Any, places: Any) -> None:
             places[i, at] = place
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def nearest_directly(queries: Any, points: Any, places: Any) -> None:
     """Find the nearest of `points` (w, d) to `queries` (m, d) by differences: places (m, k).
 
@@ -246,7 +246,9 @@ def _nearest_of(
     X: Any, centers: Any, products: Any, squares: Any, rounding: Any, labels: Any
 ) -> None:
     k, width = centers.shape
-    largest = squares.max()
+    largest = 0.0
+    for g in range(k):
+        largest = max(largest, squares[g])
     for i in range(X.shape[0]):
         size = 0.0
         for c in range(width):
@@ -377,7 +379,7 @@ def _nothing(count: int) -> Found:
 # --- Lists put in order
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def reorder(rows: Any, order: Any, done: Any) -> None:
     """Move row i of `rows` (n, k) to row order[i], in place; `done` (n,) comes False."""
     k = rows.shape[1]
@@ -427,7 +429,7 @@ def _put(key: float, j: int, keys: Any, nodes: Any) -> None:
     keys[at], nodes[at] = key, j
 
 
-@loop()
+@loop(makes_arrays=True)
 def _nearest_by_columns(
     lo: int, hi: int, q_ptr: Any, q_columns: Any, q_values: Any, ptr: Any, rows: Any, values: Any,
     sizes: Any, own: Any, of_sets: bool, order: Any, keys: Any, nodes: Any,
@@ -464,7 +466,7 @@ def _nearest_by_columns(
                 _put(sizes[j], j, keys[i], nodes[i])
 
 
-@loop()
+@loop(makes_arrays=True)
 def _measure(
     lo: int, hi: int, q_ptr: Any, q_columns: Any, q_values: Any, ptr: Any, columns: Any,
     values: Any, sizes: Any, own: Any, of_sets: bool, wide: int, near: Any, keys: Any, nodes: Any,

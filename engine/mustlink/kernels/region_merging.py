@@ -14,7 +14,7 @@ _SPECK, _FEW = 5e-4, 16  # share of a picture, and pixels, below which a region 
 _FIRST = 100.0  # log-odds by which specks come first
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def borders(labels: Any, edges: Any, k: int) -> tuple[Any, Any]:
     """Border lengths (k, k) between regions, and the edge strengths summed along them.
 
@@ -61,7 +61,7 @@ def _distance(counts: Any, a: int, b: int, sizes: Any) -> float:
     return np.sqrt(0.5 * total)
 
 
-@helper()
+@helper(makes_arrays=True)
 def _row_sums(X: Any) -> Any:
     """Sums of rows: by NumPy's name they compile for seconds."""
     found = np.zeros(X.shape[0])
@@ -71,7 +71,7 @@ def _row_sums(X: Any) -> Any:
     return found
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def merged(
     colours: Any, textures: Any, lengths: Any, strengths: Any, weights: Any
 ) -> tuple[Any, Any]:
@@ -143,7 +143,7 @@ def _look(a: int, costs: Any, least: Any, nearest: Any) -> None:
 # --- Basins of a picture of heights: where water gathers, and what flows there
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def minima(heights: Any) -> tuple[Any, int]:
     """Regional minima of (h, w) numbered from 0 in reading order, -1 elsewhere, and how many.
 
@@ -182,7 +182,7 @@ def minima(heights: Any) -> tuple[Any, int]:
     return found, count
 
 
-@kernel()
+@kernel(makes_arrays=True)
 def flood(heights: Any, markers: Any) -> Any:
     """Labels (h, w) where `markers` has -1, by rising water; every label stays connected.
 

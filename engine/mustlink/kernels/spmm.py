@@ -376,7 +376,7 @@ def scaled_permutation(
 # --- Entries of a product on a sparse pattern: the rest of the product is never computed
 
 
-@loop(fastmath=True)
+@loop(makes_arrays=True, fastmath=True)
 def _sampled(
     lo: int, hi: int, indptr: Any, indices: Any, left: Any, weights: Any, right: Any, out: Any
 ) -> None:
