@@ -38,18 +38,12 @@ from mustlink.advice.stability import Comparison, choose_metric, look_at_side
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import FitInput, Size, home_for
 from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan
-from mustlink.core.check import (
-    as_integer,
-    as_labels,
-    as_random_state,
-    check_n_clusters,
-    encoded,
-    refuse_row_numbers,
-)
+from mustlink.core.check import as_integer, as_random_state, check_n_clusters
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.resources import AUTO, automatic_memory, named_memory, size_text
 from mustlink.errors import InputError
+from mustlink.estimators.fit_input import known_of
 from mustlink.graph import Graph
 from mustlink.graph.forms import unwrapped
 from mustlink.kernels.threads import threads
@@ -108,7 +102,7 @@ def suggest(
         if is_graph:
             with recorder.stage("checking the graph"):
                 data = X if isinstance(X, Graph) else Graph.from_affinity(X)
-            known = _known(data.n_nodes, y, constraints)
+            known = known_of(data.n_nodes, y, constraints)
             seen = _seen_graph(data, known, n_clusters, rng, recorder)
         else:
             names = getattr(X, "columns", ()) if feature_names is None else feature_names
@@ -117,7 +111,7 @@ def suggest(
                 X, fitted = table
                 names, prepared = [fitted.columns[at].name for at in fitted.sources], True
             points, missing = readable(X)
-            known = _known(int(points.shape[0]), y, constraints)
+            known = known_of(int(points.shape[0]), y, constraints)
             columns = tuple(str(name) for name in names)
             seen, changes, points = _seen_points(
                 points, columns, known, n_clusters, graph, rng, recorder, prepared=prepared
@@ -211,26 +205,6 @@ def _chosen(seen: DataProfile) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     if known.kind == "labels":
         return CHOOSES, reason, ((SPREADS, "no trials; labels are certain"), quick)
     return CHOOSES, reason, (("SRCP", "no trials; a pair for every other node, or more"), quick)
-
-
-def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
-    """Labels and constraints together, checked; raises InputError."""
-    found = Constraints.none(n)
-    if isinstance(y, Constraints):
-        raise InputError("y: Constraints given; pass them as constraints=")
-    if y is not None:
-        labels = as_labels(encoded(y, "y")[0], n)
-        refuse_row_numbers(labels, "y")
-        found = found + Constraints.from_labels(labels)
-    if constraints is None:
-        return found
-    if not isinstance(constraints, Constraints):
-        raise InputError(
-            f"constraints: {type(constraints).__name__} given; make them by "
-            "Constraints.from_pairs, from_labels, from_graph or from_matrix"
-        )
-    constraints.require_nodes(n)
-    return constraints if found.is_empty else found + constraints
 
 
 def _seen_points(

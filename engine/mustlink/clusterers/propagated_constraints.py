@@ -36,7 +36,7 @@ from mustlink.clusterers.result_warnings import (
     warn_of_lost,
 )
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import RESERVE, Cost, adjusted_cut
+from mustlink.context.method_cost import BUFFERS, RESERVE, Cost, adjusted_cut
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import (
     as_integer,
@@ -71,7 +71,6 @@ ALL = "all"
 FACTORS = 2 * 10**9  # bytes for one part of the constraints where there is no memory limit
 _SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
 _PLACES = 4  # bytes a node while a region is gathered, beside what is there all the time
-_BUFFERS = 80 * 10**6  # for blocks of rows that are read and joined
 _TOLD = ("power", "variant", "kept", "mncut")  # of a candidate in the report
 _DIGITS = 10  # of MNCut: the same clusters under other numbers differ by rounding
 
@@ -285,7 +284,7 @@ class PropagatedConstraints(InformedClusterer):
             return RankRows(laplacian)
         give_back()
         planned = work.recorder.budget.planned
-        beside = (_PLACES + work.at_rest) * work.n_nodes + RESERVE + _BUFFERS
+        beside = (_PLACES + work.at_rest) * work.n_nodes + RESERVE + BUFFERS
         room = FACTORS if planned is None else max(0, planned - beside)
         return DiskRows(laplacian, room, work.folder)
 

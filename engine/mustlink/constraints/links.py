@@ -110,11 +110,11 @@ def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
     P = constraints.copies.membership
     matrix = sp.csr_matrix(P.T @ links.matrix @ P)
     if links.factor is None:
-        return NodeMatrix(_stored(matrix))
+        return NodeMatrix(stored(matrix))
     own, w = np.repeat(_own(links), np.diff(P.indptr)), P.data
     more = np.bincount(P.indices, weights=own * (w**2 - np.minimum(w, w**2)), minlength=P.shape[1])
     matrix = sp.csr_matrix(matrix + sp.diags(more, format="csr"))
-    return NodeMatrix(_stored(matrix), sp.csr_matrix(P.T @ links.factor), links.core)
+    return NodeMatrix(stored(matrix), sp.csr_matrix(P.T @ links.factor), links.core)
 
 
 def between_copies(constraints: Constraints) -> Floats:
@@ -169,7 +169,7 @@ def _less(links: NodeMatrix, excess: Callable[[Floats], Floats]) -> NodeMatrix:
 def _without_own(links: NodeMatrix) -> NodeMatrix:
     """The same without the diagonal of the low rank: no node has a link to itself."""
     own = sp.diags(_own(links), format="csr")
-    return NodeMatrix(_stored(links.matrix - own), links.factor, links.core)
+    return NodeMatrix(stored(links.matrix - own), links.factor, links.core)
 
 
 def _of_unit(links: NodeMatrix, above: float = 0.0) -> NodeMatrix:
@@ -178,7 +178,7 @@ def _of_unit(links: NodeMatrix, above: float = 0.0) -> NodeMatrix:
     if largest <= above or largest == 1.0:
         return links
     gone = diagonal((1.0 - 1.0 / largest) * _own(links)).matrix  # no node has a link to itself
-    return NodeMatrix(_stored(links.matrix + gone), links.factor, links.core / largest)
+    return NodeMatrix(stored(links.matrix + gone), links.factor, links.core / largest)
 
 
 def _own(links: NodeMatrix) -> Floats:
@@ -200,7 +200,7 @@ def sum_form(weights: NodeMatrix) -> NodeMatrix:
 
 def diagonal(values: Floats) -> NodeMatrix:
     """diag(v) for v (n,), without stored zeros."""
-    return NodeMatrix(_stored(sp.csr_matrix(sp.diags(values, format="csr"))))
+    return NodeMatrix(stored(sp.csr_matrix(sp.diags(values, format="csr"))))
 
 
 def n_links(weights: NodeMatrix) -> float:
@@ -264,10 +264,10 @@ def _groups(constraints: Constraints) -> sp.csr_matrix:
 
 
 def _off_diagonal(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    return _stored(matrix - sp.diags(matrix.diagonal(), format="csr"))
+    return stored(matrix - sp.diags(matrix.diagonal(), format="csr"))
 
 
-def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
+def stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
     """The matrix without stored zeros, rows sorted."""
     matrix = sp.csr_matrix(matrix)
     matrix.eliminate_zeros()

@@ -96,10 +96,6 @@ class DiskWork(RowWork):
         return DiskSpace(self.graph.n_nodes, self.folder, weights)
 
     @property
-    def n_nodes(self) -> int:
-        return self.graph.n_nodes
-
-    @property
     def n_entries(self) -> int:
         return self.graph.n_entries
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from mustlink.core.result import EigenResult
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import LaplacianKey, grids_of, laplacian_of, smallest_pairs, smoothest
-from mustlink.eigen.work import MEMORY
+from mustlink.eigen.work import MEMORY, BasisOptions, PairOptions
 from mustlink.graph.graph import Graph, GraphLook, fold
 from mustlink.linear.laplacian_solve import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
@@ -96,33 +96,16 @@ class MemoryWork:
         with self.recorder.stage("multigrid set-up"):
             return laplacian, usual_preconditioner(laplacian)
 
-    def smallest_pairs(
-        self,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-        extra: int = 0,
-    ) -> EigenResult:
-        how: dict[str, Any] = {"solver": solver, "tol": tol, "max_iter": max_iter, "seed": seed}
-        return smallest_pairs(self.view.regularized(tau), k, extra=extra, **how)
+    def smallest_pairs(self, k: int, **how: Unpack[PairOptions]) -> EigenResult:
+        given: dict[str, Any] = {**how}
+        return smallest_pairs(self.view.regularized(given.pop("tau", 0.0)), k, **given)
 
-    def smoothest(
-        self,
-        p: int,
-        *,
-        tau: float = 0.0,
-        tol: float | None = None,
-        seed: int = 0,
-        solver: str = "auto",
-    ) -> SmoothBasis:
+    def smoothest(self, p: int, **how: Unpack[BasisOptions]) -> SmoothBasis:
         """At least p smooth directions; those of L̄_τ are let go before more of L̄ are computed."""
-        if not tau:
+        given: dict[str, Any] = {**how}
+        if not (tau := given.pop("tau", 0.0)):
             self.view.let_go_of_regularized()
-        return smoothest(self.view.regularized(tau), p, solver=solver, tol=tol, seed=seed)
+        return smoothest(self.view.regularized(tau), p, **given)
 
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()

@@ -97,10 +97,6 @@ class RankWork(RowWork):
         """All processes."""
         return self.rows.ranks
 
-    @property
-    def n_nodes(self) -> int:
-        return self.rows.n_nodes
-
     @cached_property
     def n_entries(self) -> int:
         own = self.laplacian.matrix.local.nnz

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,22 @@ from mustlink.space.verbs import Ints
 
 Value = TypeVar("Value")
 MEMORY, DISK, RANKS = "memory", "disk", "ranks"
+
+
+class BasisOptions(TypedDict, total=False):
+    """How a basis is found; `solver` is as in `NCut`, elsewhere than in memory there is one."""
+
+    tau: float
+    tol: float | None
+    seed: int
+    solver: str
+
+
+class PairOptions(BasisOptions, total=False):
+    """How pairs are found; `extra` are guard vectors, see `eigen.solver.smallest_pairs`."""
+
+    max_iter: int
+    extra: int
 
 
 class Work(Protocol):
@@ -79,32 +95,10 @@ class Work(Protocol):
     def to_working_order(self, values: NDArray[Any]) -> Vector:
         """Values (n, …) of the graph's nodes that everyone has, in working order."""
 
-    def smallest_pairs(
-        self,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-        extra: int = 0,
-    ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space; raises InputError.
+    def smallest_pairs(self, k: int, **how: Unpack[PairOptions]) -> EigenResult:
+        """The k smallest pairs of L̄_τ beyond its null space; raises InputError."""
 
-        `extra` ones more are guard vectors as they come, see `eigen.solver.smallest_pairs`.
-        `solver` is as in `NCut`; elsewhere than in memory there is one.
-        """
-
-    def smoothest(
-        self,
-        p: int,
-        *,
-        tau: float = 0.0,
-        tol: float | None = None,
-        seed: int = 0,
-        solver: str = "auto",
-    ) -> SmoothBasis:
+    def smoothest(self, p: int, **how: Unpack[BasisOptions]) -> SmoothBasis:
         """Basis of at least p smooth directions, or all there are, kept for later calls.
 
         With τ > 0 the span of the p smoothest vectors of L̄_τ, see `carried_basis`. InputError.
@@ -174,23 +168,18 @@ class RowWork:
     single: ClassVar[bool] = False  # whether vectors are in single precision
 
     @property
+    def n_nodes(self: Any) -> int:
+        return int(self.graph.n_nodes)
+
+    @property
     def is_small(self: Any) -> bool:
         return bool(self.look.n_linked <= DENSE_BELOW)
 
-    def smallest_pairs(
-        self: Any,
-        k: int,
-        *,
-        tol: float | None = None,
-        max_iter: int = 200,
-        seed: int = 0,
-        tau: float = 0.0,
-        solver: str = "auto",
-        extra: int = 0,
-    ) -> EigenResult:
-        how = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau, "extra": extra}
+    def smallest_pairs(self: Any, k: int, **how: Unpack[PairOptions]) -> EigenResult:
+        given = {"tol": None, "max_iter": 200, "seed": 0, "tau": 0.0, "extra": 0, **how}
+        given.pop("solver", None)
         types = EigenResult, Convergence
-        return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
+        return self.kept("eigenvectors on disk", (k, given), lambda: self._pairs(k, **given), types)
 
     def _pairs(
         self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int, extra: int
@@ -207,16 +196,9 @@ class RowWork:
         tell_end(self.recorder, result.convergence)
         return result
 
-    def smoothest(
-        self: Any,
-        p: int,
-        *,
-        tau: float = 0.0,
-        tol: float | None = None,
-        seed: int = 0,
-        solver: str = "auto",
-    ) -> SmoothBasis:
+    def smoothest(self: Any, p: int, **how: Unpack[BasisOptions]) -> SmoothBasis:
         """Kept in memory as that of a graph in memory is, see `eigen.solver.smoothest`."""
+        tau, seed, tol = how.get("tau", 0.0), how.get("seed", 0), how.get("tol")
         laplacian, recorder = self.regularized(tau), self.recorder
         count = min(p, self.look.n_linked - laplacian.null.n_components)
         tol = BASIS_TOL if tol is None else tol

@@ -132,23 +132,10 @@ def side_information(
     without a recorder there are no warnings. `prior` (n, K) has a column for each class of the
     labels, in their order, or for class 0, 1 and so on.
     """
-    n = graph.n_rows
-    found = Constraints.none(n)
-    if isinstance(y, Constraints):
-        raise InputError("y: Constraints given; pass them as constraints=")
-    if y is not None:
+    if y is not None and not isinstance(y, Constraints):
         refuse_blind_scoring(y)
-        labels = as_labels(encoded(on_both_sides(y, graph), "y")[0], n)
-        refuse_row_numbers(labels, "y")
-        found = found + Constraints.from_labels(labels)
-    if constraints is not None:
-        if not isinstance(constraints, Constraints):
-            raise InputError(
-                f"constraints: {type(constraints).__name__} given; make them by "
-                "Constraints.from_pairs, from_labels, from_soft_labels, from_graph or from_matrix"
-            )
-        constraints.require_nodes(n)
-        found = constraints if found.is_empty else found + constraints
+        y = on_both_sides(y, graph)
+    found = known_of(graph.n_rows, y, constraints)
     if prior is not None:
         as_many = np.ndim(prior) == 2 and np.shape(prior)[1] == found.classes.size
         columns = found.classes if as_many else None
@@ -159,6 +146,26 @@ def side_information(
     if recorder is not None and (needed or is_given):
         doubt_content(found, recorder, is_given=is_given)
     return found
+
+
+def known_of(n: int, y: Any, constraints: Constraints | None) -> Constraints:
+    """Labels `y` (n,) and constraints of n rows together; raises InputError."""
+    found = Constraints.none(n)
+    if isinstance(y, Constraints):
+        raise InputError("y: Constraints given; pass them as constraints=")
+    if y is not None:
+        labels = as_labels(encoded(y, "y")[0], n)
+        refuse_row_numbers(labels, "y")
+        found = found + Constraints.from_labels(labels)
+    if constraints is None:
+        return found
+    if not isinstance(constraints, Constraints):
+        raise InputError(
+            f"constraints: {type(constraints).__name__} given; make them by "
+            "Constraints.from_pairs, from_labels, from_soft_labels, from_graph or from_matrix"
+        )
+    constraints.require_nodes(n)
+    return constraints if found.is_empty else found + constraints
 
 
 def doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:

@@ -102,24 +102,27 @@ class MemoryRows:
         result: Floats = self.beliefs
         return result
 
+    def _blocks(self) -> Iterator[Floats]:
+        """F of this process where it is known, by blocks."""
+        yield self.beliefs
+
     def largest(self) -> float:
         """Largest |F| of all edges."""
-        return float(np.abs(self.beliefs).max(initial=0.0))
+        own = max(float(np.abs(F).max(initial=0.0)) for F in self._blocks())
+        return float(self.joined(np.array([own])).max())
 
     def counts(self, floor: float, added: int) -> dict[str, Any]:
-        """Edges by what F does to them: |F| <= floor leaves them alone; and its quantiles."""
+        """Edges by what F does to them: |F| <= floor leaves them alone; and quantiles in memory."""
+        counts = [((floor < F).sum(), (-floor > F).sum()) for F in self._blocks()]
+        up, down = (self.added(np.sum(counts, axis=0)) // 2).tolist()
+        left = self.n_entries // 2 - up - down
+        told = {"strengthened": up, "weakened": down, "added": added, "untouched": left}
+        if not self.in_memory:
+            return told
         changed = self.beliefs[np.abs(self.beliefs) > floor]
         spread = np.quantile(changed, _QUANTILES) if changed.size else np.zeros(len(_QUANTILES))
-        result = self._counted(int((changed > 0).sum()), int((changed < 0).sum()), added)
-        return {
-            **result,
-            "F": {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)},
-        }
-
-    def _counted(self, up: int, down: int, added: int) -> dict[str, Any]:
-        """Ends of edges that are strengthened and weakened, and new edges, in words."""
-        named = {"strengthened": up // 2, "weakened": down // 2, "added": added}
-        return {**named, "untouched": self.n_entries // 2 - up // 2 - down // 2}
+        F = {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)}
+        return {**told, "F": F}
 
     # --- F of other pairs
 
@@ -249,18 +252,8 @@ class DiskRows(MemoryRows):
         return _aligned(W, self.beliefs.block(number))
 
     def _blocks(self) -> Iterator[Floats]:
-        """F where it is known, by blocks."""
         for number in range(self.beliefs.bounds.size - 1):
             yield self.beliefs.block(number).data
-
-    def largest(self) -> float:
-        return max(float(np.abs(F).max(initial=0.0)) for F in self._blocks())
-
-    def counts(self, floor: float, added: int) -> dict[str, Any]:
-        """Without quantiles."""
-        counts = [((floor < F).sum(), (-floor > F).sum()) for F in self._blocks()]
-        up, down = np.sum(counts, axis=0).tolist()
-        return self._counted(up, down, added)
 
     def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None
@@ -380,16 +373,6 @@ class RankRows(MemoryRows):
 
     def heaviest(self) -> float:
         return float(self._ranks.joined(np.array([self.weights.data.max()])).max())
-
-    def largest(self) -> float:
-        return float(self._ranks.joined(np.array([super().largest()])).max())
-
-    def counts(self, floor: float, added: int) -> dict[str, Any]:
-        """Without quantiles."""
-        F = self.beliefs
-        own = np.array([(floor < F).sum(), (-floor > F).sum()], dtype=np.int64)
-        up, down = self._ranks.added(own).tolist()
-        return self._counted(up, down, added)
 
     def stored(
         self, field: LocalField, pattern: Edges, again: Callable[[], LocalField] | None

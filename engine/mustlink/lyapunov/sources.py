@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import capped_links
+from mustlink.constraints.links import capped_links, stored
 from mustlink.core import dense_algebra
 from mustlink.operators.laplacian import Block
 from mustlink.operators.protocol import Edges
@@ -83,13 +83,13 @@ def sources_at(
     if weights is not None:
         inside[nodes] = 1.0 / np.sqrt(weights)
         Y = Y.between(inside)
-    pairs = _stored(Y.matrix[nodes][:, nodes])
+    pairs = stored(Y.matrix[nodes][:, nodes])
     B, C = _stars(pairs)
     if Y.factor is not None:
         factor = sp.csr_matrix(Y.factor[nodes])
         B = sp.csr_matrix(sp.hstack([B, factor]))
         C = sp.csr_matrix(sp.block_diag([C, sp.csr_matrix(Y.core)]))
-    C = _stored(C)
+    C = stored(C)
     used = np.flatnonzero(np.diff(C.indptr))
     columns = sp.csc_matrix(B[:, used])
     columns.sort_indices()
@@ -111,7 +111,7 @@ def given_pairs(Y: Sources) -> tuple[Edges, NDArray[np.float64]]:
         busy = np.argsort(-partners, kind="stable")[:_BUSY]
         nodes = nodes[np.union1d(busy, np.arange(0, nodes.size, step))]
     some = B[nodes]
-    result = _stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
+    result = stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
     ends, m = (nodes[result.row], nodes[result.col]), B.shape[0]
     pairs = sp.csr_matrix((result.data, ends), shape=(m, m))
     return Edges.of_matrix(pairs), pairs.data
@@ -140,13 +140,6 @@ def _stars(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     values = np.concatenate([core.data, np.ones(2 * hubs.size)])
     C = sp.csr_matrix((values, ends), shape=(nodes.size + hubs.size,) * 2)
     return sp.csr_matrix(sp.hstack([place, star])), C
-
-
-def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    result = sp.csr_matrix(matrix)
-    result.eliminate_zeros()
-    result.sort_indices()
-    return result
 
 
 @dataclass(frozen=True, eq=False)

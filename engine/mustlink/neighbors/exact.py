@@ -162,15 +162,6 @@ def _kept(
     return d[keep], i[keep]
 
 
-def measured_recall(
-    X: NDArray[np.float32], nodes: NDArray[np.integer], distances: NDArray[np.float32]
-) -> float:
-    """Share of found neighbours of `nodes` no farther than the true k-th one (ties count)."""
-    _, true = exact_neighbours(X, nodes, distances.shape[1])
-    limit = true[:, -1:].astype(np.float64) * (1 + 1e-5) + 1e-12
-    return float(np.mean(distances <= limit))
-
-
 def exact_streamed(
     rows: Prepared, nodes: NDArray[np.integer], k: int, nbytes: int
 ) -> NDArray[np.int32]:

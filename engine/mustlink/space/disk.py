@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mustlink.core.resources import size_text
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import hand_out, normals
-from mustlink.space.verbs import Ints, LocalSpace, Scalars, Small, Space, Sum, drawn
+from mustlink.space.verbs import Ints, LocalSpace, Scalars, Small, Space, Sum, drawn, listed
 
 # Windows, and older macOS, have one place in an open file, which threads share.
 _MOVING = threading.Lock()
@@ -248,7 +248,7 @@ class DiskSpace(Space):
         """Every block is read once, however many sums it is in."""
         blocks: dict[int, Any] = {}
         for one in wanted:
-            one.of(lambda V: blocks.update((id(X), X) for X in _listed(V)))
+            one.of(lambda V: blocks.update((id(X), X) for X in listed(V)))
         found: list[Small] = []
         for _, arrays in self._pass(*blocks.values()):
             held = dict(zip(blocks, arrays, strict=True))
@@ -280,7 +280,7 @@ class DiskSpace(Space):
     # --- linear combinations
 
     def combine(self, V: Any, C: Small) -> DiskBlock:
-        return self._made(lambda *parts: LocalSpace(0).combine(list(parts), C), *_listed(V))
+        return self._made(lambda *parts: LocalSpace(0).combine(list(parts), C), *listed(V))
 
     def recombine(self, V: list[Any], C: Small, C2: Small) -> tuple[Any, Any]:
         dtype = V[0].dtype
@@ -412,10 +412,6 @@ class DiskSpace(Space):
                 held = X[part]
                 held[nodes[a:b] - part.start] += rows[a:b]
                 X[part] = held
-
-
-def _listed(V: Any) -> list[Any]:
-    return V if isinstance(V, list) else [V]
 
 
 def _row_bytes(X: Any) -> int:

@@ -283,7 +283,7 @@ class LocalSpace(Space):
         match wanted:
             case (Gram(V, U), Gram(V2, U2)) if V is V2 and not isinstance(U, list | tuple):
                 together = blocks.gram_of(
-                    _listed(V), [U, *_listed(U2)], self._within
+                    listed(V), [U, *listed(U2)], self._within
                 )  # V is read once
                 return np.hsplit(together, [U.shape[1]])
         return [self._sum(one) for one in wanted]
@@ -300,7 +300,7 @@ class LocalSpace(Space):
 
     def gram(self, V: Array | list[Array], U: Array | list[Array]) -> Small:
         """Small problems call this and `dots` too often for a detour."""
-        return blocks.gram_of(_listed(V), _listed(U), self._within)
+        return blocks.gram_of(listed(V), listed(U), self._within)
 
     def dots(self, X: Array, Y: Array) -> Small:
         return blocks.dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
@@ -316,7 +316,7 @@ class LocalSpace(Space):
         return found
 
     def combine(self, V: Array | list[Array], C: Small) -> Array:
-        return blocks.combination(_listed(V), C, self._within)
+        return blocks.combination(listed(V), C, self._within)
 
     def recombine(self, V: list[Array], C: Small, C2: Small) -> tuple[Array, Array]:
         return blocks.recombine(V, C, C2, self._within)
@@ -417,7 +417,8 @@ class LocalSpace(Space):
         X[nodes] += rows
 
 
-def _listed(V: Array | list[Array]) -> list[Array]:
+def listed(V: Array | list[Array]) -> list[Array]:
+    """The blocks of a list, or the one block."""
     return V if isinstance(V, list) else [V]
 
 

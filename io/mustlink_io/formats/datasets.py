@@ -452,32 +452,18 @@ def _decide(
             "their neighbours; where its entries join rows with columns: mustlink cluster --as "
             "bipartite (--as points: they are points)",
         )
+    data = InputData("points", value, place, found.names, doubts=doubts, columns=found.columns)
     if sparse and spec.sparse and spec.steps.is_nothing:
-        rows = sp.csr_matrix(value, dtype=np.float32)
-        return InputData(
-            *("points", rows, place, found.names), doubts=doubts, columns=found.columns
-        )
+        return replace(data, value=sp.csr_matrix(value, dtype=np.float32))
     if found.fitted is not None:
-        return InputData(
-            "points",
-            value,
-            place,
-            found.names,
-            notes=found.fitted.notes,
-            columns=found.columns,
-            fitted=found.fitted,
-        )
+        return replace(data, notes=found.fitted.notes, fitted=found.fitted)
     if sparse:
         value = matrices.DenseRows(value)
     made, fitted, kept = points.load_points(value, spec, found.columns, str(place), advance, reopen)
-    return InputData(
-        "points",
-        made,
-        place,
-        found.names,
+    return replace(
+        data,
+        value=made,
         notes=() if fitted is None else fitted.notes,
-        doubts=doubts,
-        columns=found.columns,
         fitted=fitted,
         kept=kept,
         left_out=0 if kept is None else int(value.shape[0]) - kept.size,
@@ -553,8 +539,8 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
     if want == "distances" and place.suffix == anndata.ENDING:
         return "/obsp/distances", None
     if place.suffix == anndata.ENDING and want != "bipartite":
-        if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
-            return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
+        if want == "graph" and store.find(file, anndata.NEAR) is not None:
+            return anndata.NEAR, f"{place.path}: {anndata.NEAR} is taken as graph"
         if want != "graph":
             return anndata.default_part(file)  # the graph if there is nothing else
     for name in names:

@@ -91,21 +91,13 @@ def of_texts(texts: Sequence[Any]) -> Show:
 
 def of_images(images: Any) -> Show:
     """Pictures (n, h, w) in grey, from their least to their largest value, or (n, h, w, 3)."""
-
-    def show(node: int) -> str:
-        return _image(np.asarray(images[node]), f"row {node}")
-
-    return show
+    return lambda node: _image(np.asarray(images[node]), f"row {node}")
 
 
 def of_folder(folder: str | Path, n: int) -> Show:
     """Picture files of a folder in the order of their names, one for each of n rows; InputError."""
     files = picture_files(folder, n)
-
-    def show(node: int) -> str:
-        return _image(load_image(files[node], "show"), files[node].name)
-
-    return show
+    return lambda node: _image(load_image(files[node], "show"), files[node].name)
 
 
 def of_array(found: Any, n: int, where: str) -> Show:

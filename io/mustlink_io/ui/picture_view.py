@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -256,8 +257,8 @@ class PictureView:
         self.brush.param.watch(self._colour, "value")
         self.view.param.watch(lambda _: self.refresh(), "value")
         self.more.on_click(lambda _: self._offer_classes(self._shown))
-        self.undo.on_click(lambda _: self.status.during("cutting …", self._undo))
-        self.redo.on_click(lambda _: self.status.during("cutting …", self._redo))
+        self.undo.on_click(lambda _: self._step(session.undo, "nothing to undo"))
+        self.redo.on_click(lambda _: self._step(session.redo, "nothing to do again"))
         self.save.on_click(lambda _: self.status.during("saving …", self._save))
         self.refresh()
         self.status.say(self._told())
@@ -389,15 +390,13 @@ class PictureView:
 
         self.status.during("cutting …", work)
 
-    def _undo(self) -> str:
-        there = self.session.undo()
-        self.refresh()
-        return self._told() if there else "nothing to undo"
+    def _step(self, step: Callable[[], bool], otherwise: str) -> None:
+        def work() -> str:
+            there = step()
+            self.refresh()
+            return self._told() if there else otherwise
 
-    def _redo(self) -> str:
-        there = self.session.redo()
-        self.refresh()
-        return self._told() if there else "nothing to do again"
+        self.status.during("cutting …", work)
 
     def _save(self) -> str:
         assert self.output is not None
