@@ -369,7 +369,8 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     It is refitted to a random half of its side information, of pairs alone to nine tenths, `draws`
     times, fewer where these have moved more rows than all may; the estimator itself stays as it is.
     If doubling the answers has changed few rows, doubling them again will change fewer, as what
-    helps most was asked first. Wrong answers show as `agreed` well below 1 while little moves. Cost: up to `draws` refits. Raises InputError.
+    helps most was asked first. Wrong answers show as `agreed` well below 1 while little moves.
+    Cost: up to `draws` refits. Raises InputError.
     """
     check_share(moved, "moved")
     draws = as_integer(draws, "draws", 1)
