@@ -70,6 +70,17 @@ def test_processes_that_compile_at_once_leave_a_whole_cache(tmp_path):
 
 
 @pytest.mark.thorough
+def test_kernels_that_make_no_arrays_return_none():
+    """Their references would not be counted, and the caller would free what is not its own."""
+    bodies = compilation.dispatchers()
+    for name, types, _ in json.loads(compilation.TABLE.read_text())["kernels"]:
+        if not bodies[name].targetoptions["_nrt"]:
+            signature = tuple(compilation.decoded(one) for one in types)
+            bodies[name].compile(signature)
+            assert "array" not in str(bodies[name].overloads[signature].signature.return_type)
+
+
+@pytest.mark.thorough
 def test_kernels_are_compiled_where_nothing_can_be_written(tmp_path):
     """Numba tries folders by a temporary file in them: refused but in the folder of such files."""
     temporary, home = tmp_path / "temporary", tmp_path / "home"

@@ -69,7 +69,7 @@ def _gather(
     return support
 
 
-@inlined()
+@inlined(makes_arrays=True)
 def _keep(
     total: Any, touched: Any, support: Any, root: Any, importance: Any, least: Any, rows: Any,
     kept: Any, count: Any,
