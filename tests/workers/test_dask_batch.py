@@ -91,7 +91,10 @@ def test_jobs_that_wait_run_side_by_side(client, folder):
 
 
 @pytest.mark.thorough
-def test_a_signal_stops_jobs_wherever_they_run(client, folder):
+def test_a_signal_stops_jobs_wherever_they_run(client, folder, request):
+    # A process that a shell began in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     (folder / "seconds.txt").write_text("60")
 
     def interrupt():
