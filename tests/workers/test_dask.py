@@ -140,7 +140,9 @@ def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatc
         assert_array_equal(one["labels"][:], other["labels"][:])
 
 
-@pytest.mark.parametrize("kind", ["points.h5", "points.npy", "points.csv"])
+@pytest.mark.parametrize(
+    "kind", ["points.h5", "points.npy", "points.csv", "points.h5 --standardize"]
+)
 def test_passes_of_representatives_are_tasks_where_rows_are_in_a_file(kind, points, monkeypatch):
     class Counts(ThreadPoolExecutor):
         tasks = 0
@@ -153,7 +155,8 @@ def test_passes_of_representatives_are_tasks_where_rows_are_in_a_file(kind, poin
     with h5py.File(points) as file:
         np.save(at / "points.npy", X := file["points"][:])
     np.savetxt(at / "points.csv", X, delimiter=",", header=",".join("abcdefgh"), comments="")
-    line = ["cluster", str(at / kind), "-k", "3", "-m", "ncut", "--representatives", "50"]
+    name, *steps = kind.split()
+    line = ["cluster", str(at / name), "-k", "3", "-m", "ncut", "--representatives", "50", *steps]
     with Counts(2) as pool:
         monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(pool))
         output = ["-o", str(at / "a.h5"), "--quiet", "--workers", "2"]

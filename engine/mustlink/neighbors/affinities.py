@@ -68,7 +68,7 @@ def affinity_graph(
         if source is X and search.get("executor") is not None and not isinstance(X, WorkerRows):
             recorder.note(
                 "representatives: all rows are read in this process; workers read those of an HDF5 "
-                "or .npy file that need no preparation"
+                "or .npy file, none left out"
             )
         return representative_graph(source, representatives, recorder=recorder, **how)
     return knn_graph(

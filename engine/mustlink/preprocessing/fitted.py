@@ -419,6 +419,7 @@ class PreparedRows:
         n = int(source.shape[0]) if kept is None else int(kept.size)
         self.shape: tuple[int, int] = (n, fitted.n_features_out)
         self.chunks = getattr(source, "chunks", None)
+        self.opens_itself = kept is None and getattr(source, "opens_itself", False)
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
         """Rows a:b."""
