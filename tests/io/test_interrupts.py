@@ -192,5 +192,6 @@ def test_an_interrupt_is_neither_dropped_nor_waits_for_ever(program, code):
         env=environment,
         timeout=50,
         capture_output=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not as in a background
     )
     assert (done.returncode, done.stderr) == (code, b"")
