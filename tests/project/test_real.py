@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, rand_score
 
 import mustlink as ml
 from cases import labelled
@@ -78,44 +78,71 @@ def test_wild_graphs_end_and_say_what_they_are(name):
     assert report.convergence.converged.all() or any("above" in note for note in report.notes)
     assert ncut.embedding_.shape == (W.shape[0], 10)
     isolated = int(np.count_nonzero(np.diff(W.indptr) == 0))
-    components_count = not report.choices["regularization"][0]  # else all of them are linked
-    if components_count and report.extra["n_components"] - isolated > 10:
+    if report.extra["n_components"] - isolated > 10:
+        if report.choices["regularization"][0]:  # which links all components
+            plain = ml.NCut(10, affinity="precomputed", regularization=0.0, random_state=0)
+            report = plain.fit(W).report_
         assert any("components" in note for note in report.notes)
 
 
-@pytest.mark.parametrize("name", ["crab", "daisy"])
-def test_every_click_on_a_photograph_is_obeyed(name):
+def clicks(name):
     a = load(f"images/{name}.npz")
-    image = a["image"]
-    labels = np.full(image.shape[:2], -1)
+    labels = np.full(a["image"].shape[:2], -1)
     for c in range(int(a["n_classes"])):
         x, y = np.rint(a[f"pts{c}"]).astype(int).T - 1
         labels[y, x] = c
+    return a["image"], labels
+
+
+@pytest.mark.parametrize("name", ["crab", "daisy"])
+def test_every_click_on_a_photograph_is_obeyed_by_a_cut_along_strokes(name):
+    image, labels = clicks(name)
     clicked = labels >= 0
     cut = ml.StrokeCut(random_state=0).fit(image, labels)
     assert_array_equal(cut.labels_[clicked], labels[clicked])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("crab", marks=pytest.mark.xfail(reason="2 of 32 clicks lose to the cut")),
+        "daisy",
+    ],
+)
+def test_every_click_on_a_photograph_is_obeyed(name):
+    image, labels = clicks(name)
     known = ml.image_graph(image, n_similar=8)
     csp = ml.CSP(2, affinity="precomputed", random_state=0).fit(known, labels.ravel())
-    assert csp.report_.satisfaction["kept"] > 0.9  # a cut of pixels that weighs a click
+    assert csp.report_.satisfaction["kept"] == 1.0
 
 
-def test_fcsc_of_the_wider_range_on_dermatology():
-    """WHC11 Table 3, FCSC-θ2SP, pairs of 2 % of the labels: a cut no worse than the paper's 0.036.
-
-    Its Rand index, 0.894, belongs to a worse minimum: `bench/papers` compares it over ten draws.
-    """
+@pytest.fixture(scope="module")
+def fcsc():
+    """WHC11 Table 3, FCSC-θ2SP, pairs of 2 % of the labels, three draws: Rand indices and cuts."""
     a = load("uci/dermatology.npz")
     X = np.where(np.isnan(a["X"]), np.nanmedian(a["X"], axis=0), a["X"])
     y = a["y"].astype(np.int64)
     known = ml.rbf_graph((X - X.mean(axis=0)) / X.std(axis=0))
     options = {"beta": "wide", "balanced": True, "n_vectors": 6, "assign": "sphere"}
     est = ml.CSP(6, affinity="precomputed", subspace="exact", random_state=0, **options)
-    cuts = []
+    rand, cuts = [], []
     for draw in range(3):
         told = np.random.default_rng(draw).permutation(y.size)[:7]
         i, j = (told[at] for at in np.triu_indices(told.size, 1))
         belief = np.where(y[i] == y[j], 1.0, -1.0)
         pairs = ml.Constraints.from_pairs(np.column_stack([i, j]), belief, n_nodes=y.size)
         labels = est.fit(known, constraints=pairs).labels_
+        rand.append(rand_score(y, labels))
         cuts.append(mncut(known, labels) / np.unique(labels).size)
-    assert np.mean(cuts) <= 0.036
+    return np.mean(rand), np.mean(cuts)
+
+
+def test_fcsc_of_the_wider_range_cuts_no_worse_than_in_the_paper(fcsc):
+    assert fcsc[1] <= 0.036
+
+
+@pytest.mark.xfail(reason="the paper's Rand index belongs to a worse minimum, see bench/papers")
+def test_fcsc_of_the_wider_range_on_dermatology(fcsc):
+    """Three draws against the paper's ten."""
+    assert fcsc[0] == pytest.approx(0.894, abs=0.03)
+    assert fcsc[0] > 0.827  # spectral clustering alone, in the paper

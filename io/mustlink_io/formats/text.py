@@ -12,7 +12,6 @@ import io
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -272,10 +271,7 @@ def _converted(cells: Sequence[str], kind: Kind) -> Column:
         code = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
         return Words(np.fromiter(map(code.__getitem__, cells), np.int64, len(cells)), tuple(code))
     convert = _whole if kind is int else _real
-    dtype: Any = np.int64 if kind is int else np.float64
-    with suppress(ValueError, OverflowError):
-        return np.array([convert(cell) for cell in cells], dtype=dtype)
-    found = np.empty(len(cells), dtype=dtype)
+    found = np.empty(len(cells), dtype=np.int64 if kind is int else np.float64)
     for row, cell in enumerate(cells):
         try:
             found[row] = convert(cell)
