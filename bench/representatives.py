@@ -22,6 +22,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,30 +146,23 @@ def real(name: str, draws: int, sizes: Sequence[int]) -> dict[str, dict[str, flo
         return None
     X, y = found
     k, rows = int(np.unique(y).size), {}
-    settings = ("20 labels", f"{len(y) // 10} pairs")
-    known = {one: [data.draw(y, one, seed) for seed in range(draws)] for one in settings}
+    ways = {
+        "20 labels": lambda c, how: ml.GFHF(**how).fit(X, c.labels).labels_,
+        "n/10 pairs": lambda c, how: (
+            ml.CSP(k, **how).fit(X, constraints=c.constraints(len(y))).labels_
+        ),
+    }
+    amounts = {"20 labels": "20 labels", "n/10 pairs": f"{len(y) // 10} pairs"}
     for p in (*(p for p in sizes if 2 * p < len(X)), "auto", None):
         how: dict[str, Any] = {"representatives": p, "random_state": 0}
         blind = scored(y, lambda how=how: ml.NCut(k, **how).fit_predict(X))
-        labels, pairs = (
-            [scored(y, lambda c=c, how=how, fit=fit: fit(c, how))["ARI"] for c in known[one]]
-            for one, fit in zip(
-                settings,
-                (
-                    lambda c, how: ml.GFHF(**how).fit(X, c.labels).labels_,
-                    lambda c, how: (
-                        ml.CSP(k, **how).fit(X, constraints=c.constraints(len(y))).labels_
-                    ),
-                ),
-                strict=True,
-            )
-        )
-        rows["all points" if p is None else f"p = {p}" if p != "auto" else p] = {
-            "nothing": blind["ARI"],
-            "20 labels": float(np.mean(labels)),
-            "n/10 pairs": float(np.mean(pairs)),
-            "CPU of NCut": blind["CPU"],
-        }
+        row = {"nothing": blind["ARI"]}
+        for kind, fit in ways.items():
+            known = [data.draw(y, amounts[kind], seed) for seed in range(draws)]
+            found = [scored(y, partial(fit, c, how))["ARI"] for c in known]
+            row[kind] = float(np.mean(found))
+        row["CPU of NCut"] = blind["CPU"]
+        rows["all points" if p is None else f"p = {p}" if p != "auto" else p] = row
     return rows
 
 

@@ -64,8 +64,9 @@ def affinity_graph(
             "metric": resolved_metric(metric, X),
             "random_state": search["random_state"],
         }
-        source = on_workers(X, search.get("executor"))
-        if source is X and search.get("executor") is not None and not isinstance(X, WorkerRows):
+        executor = search.get("executor")
+        source = on_workers(X, executor)
+        if executor is not None and not isinstance(source, WorkerRows):
             recorder.note(
                 "representatives: all rows are read in this process; workers read those of an HDF5 "
                 "or .npy file, none left out"
