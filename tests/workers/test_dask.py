@@ -165,8 +165,8 @@ def test_passes_of_representatives_are_tasks_where_rows_are_in_a_file(kind, poin
     assert (pool.tasks > 0) == (kind != "points.csv")
     with h5py.File(at / "a.h5") as one, h5py.File(at / "b.h5") as other:
         assert_array_equal(one["labels"][:], other["labels"][:])
-        notes = one.attrs["notes"]
-    assert ("workers read those of" in notes) == (kind == "points.csv")
+        told = one["report"].asstr()[()]
+    assert ("workers read those of" in told) == (kind == "points.csv")
 
 
 def test_workers_have_no_use_for_a_graph_that_was_given(points, capsys):
