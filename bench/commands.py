@@ -73,8 +73,7 @@ CASES = {
     "representatives_clouds": "representatives.py --only clouds",
     "representatives_files": "representatives.py --only files",
     "representatives_real": "representatives.py --only real --p 500 1000 2000 --draws 3",
-    "representatives_shapes": "representatives.py --only shapes --names bananas face circles --n 0 "
-    "--p 1000",
+    "representatives_shapes": "representatives.py --only shapes --n 0 --p 1000",
     "representatives_workers": "representatives.py --only workers",
     "startup": "startup.py",
     "startup_cold": "startup.py --cold",
