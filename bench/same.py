@@ -278,7 +278,8 @@ def _arrays(name: str, old: Any, new: Any, found: dict[str, Any]) -> list[str]:
         measure = {"labels": labels_differ, "refit": labels_differ, "eigenvalues": values_differ}
         found[kind] = measure.get(kind, columns_differ)(a, b)
         if kind in ("labels", "refit") and found[kind]:
-            wrong.append(f"{found[kind]} labels{' of refit' * (kind == 'refit')}")
+            apart = labels_apart(a.ravel(), b.ravel(), named=False) or "the same partition"
+            wrong.append(f"{found[kind]} labels{' of refit' * (kind == 'refit')}: {apart}")
         elif kind == "eigenvalues" and found[kind] > EIGENVALUES:
             wrong.append(f"eigenvalues {found[kind]:.1e}")
         elif kind in ("embedding", "distributions") and found[kind] > EMBEDDINGS:
