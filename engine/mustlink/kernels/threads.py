@@ -69,7 +69,8 @@ def _undisturbed(compile_one: Callable[..., Any]) -> Callable[..., Any]:
 
 def _for_all_numbers(template: Callable[..., Any]) -> Callable[..., Any]:
     """Types of a call without the numbers that stand in it, for each of which Numba compiles."""
-    return lambda types, names: template([nb.types.unliteral(one) for one in types], names)
+    plain: Any = nb.types.unliteral
+    return lambda types, names: template([plain(one) for one in types], names)
 
 
 def helper(**options: Any) -> Callable[[Any], Any]:
