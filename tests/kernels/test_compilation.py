@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba as nb
 import pytest
 
 from mustlink.context import compilation
 from mustlink.kernels.row_hash import sort_row
+from mustlink.kernels.threads import kernel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import kernels
@@ -57,6 +59,13 @@ def test_garbage_is_searched_again_after_compiling():
     with pytest.raises(TypeError):
         sort_row.compile((int,))  # it has four arguments
     assert gc.isenabled()
+
+
+def test_a_number_in_a_call_is_compiled_as_any_other():
+    body = kernel()(lambda x, by: x * by)
+    for number in (2, 3):
+        body.get_call_template((nb.int64, nb.types.literal(number)), {})
+    assert body.signatures == [(nb.int64, nb.int64)]
 
 
 @pytest.mark.thorough

@@ -16,6 +16,7 @@ from cases import KINDS, random_constraints, random_graph, solve_krylov
 from mustlink.clusterers.propagated_constraints import Adjustment
 from mustlink.core.observe import Recorder
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink.kernels import diffused_columns as diffused_kernels
 from mustlink.kernels.diffused_columns import adjust, diffused_columns, workspace
 from mustlink.lyapunov import fields, filters, sources
 from mustlink.lyapunov import fields as local
@@ -635,8 +636,10 @@ def test_progress_reaches_the_end():
     assert heard[-1] == 1.0
 
 
-def test_the_kernel_spreads():
+@pytest.mark.parametrize("room", [1, 1 << 16])
+def test_the_kernel_spreads(monkeypatch, room):
     """Σ_k c_k S^k b by loops, with what is dropped on the way and at the end."""
+    monkeypatch.setattr(diffused_kernels, "_ROOM", room)  # entries, as many as there are or more
     rng = np.random.default_rng(0)
     W = random_graph(rng, 40, 2)
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))

@@ -47,7 +47,8 @@ def test_a_point_goes_on_until_no_centre_around_is_nearer(seed, C, d, most, jobs
         around, gaps = near_centres(at, most, team)
 
         def task(a, b):
-            nearest_cell.go_on(X, middle, at, around, gaps, found, squared, a, b)
+            room = np.empty((1, d), np.float32)
+            nearest_cell.go_on(X, middle, at, around, gaps, found, squared, a, b, room)
 
         team.each(task, 50, 7)
     lengths = ((X[:, None] - middle - at) ** 2).sum(axis=2)

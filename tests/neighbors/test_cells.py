@@ -173,7 +173,7 @@ def test_rows_are_reordered_in_place(seed, n, k):
     rows = rng.integers(0, 99, size=(n, k)).astype(np.int32)
     order = rng.permutation(n).astype(np.int32)
     found = rows.copy()
-    nearest_lists.reorder(found, order, np.zeros(n, dtype=np.bool_))
+    nearest_lists.reorder(found, order)
     assert_array_equal(found[order], rows)
 
 

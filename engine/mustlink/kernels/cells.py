@@ -248,21 +248,20 @@ def _found(
 _FAST_CENTRES = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
-@kernel(makes_arrays=True, fastmath=_FAST_CENTRES)
+@kernel(fastmath=_FAST_CENTRES)
 def go_on(
     X: Any, middle: Any, at: Any, around: Any, gaps: Any, found: Any, squared: Any, first: int,
-    stop: int,
+    stop: int, x: Any,
 ) -> None:  # fmt: skip
     """Move the points first:stop of X (m, d) from centres `found` (m,) on to nearer ones.
 
     Centres are `at` (C, d) about `middle` (d,); `around` each are others (C, A), `gaps` (C, A)
-    away, ascending; `squared` (m,) are the lengths in the end. Where x is |x - a| from a centre,
-    and r from the nearest it has met, none that is nearer lies |x - a| + r from a or farther.
+    away, ascending; `squared` (m,) are the lengths in the end; `x` (1, d) is room. Where x is
+    |x - a| from a centre, and r from the nearest it has met, none that is nearer lies |x - a| + r
+    from a or farther.
     """
-    d = X.shape[1]
-    x = np.empty((1, d), np.float32)
     for i in range(first, stop):
-        for c in range(d):
+        for c in range(X.shape[1]):
             x[0, c] = X[i, c] - middle[c]
         best = np.int64(found[i])
         least = squared_gap(x, 0, at, best)

@@ -61,7 +61,8 @@ def _gather(
         i = nb.uint64(front[a])
         if seen[i] != stamp:
             seen[i] = stamp
-            total[i, :] = 0.0
+            for q in range(weights.size):  # assigned as a whole it is slow to compile
+                total[i, q] = 0.0
             touched[support] = i
             support += 1
         for q in range(weights.size):
@@ -69,21 +70,13 @@ def _gather(
     return support
 
 
-@inlined(makes_arrays=True)
+@inlined()
 def _keep(
     total: Any, touched: Any, support: Any, root: Any, importance: Any, least: Any, rows: Any,
     kept: Any, count: Any,
 ) -> Any:  # fmt: skip
-    """Append what matters of a column."""
+    """Append what matters of a column; how many entries there are then."""
     width = importance.size
-    if count + support > rows.size:
-        more = np.empty(2 * rows.size + support, dtype=np.int32)
-        longer = np.empty((more.size, width), dtype=kept.dtype)
-        for p in range(count):  # assigned as a whole they take seconds to compile
-            more[p] = rows[p]
-            for q in range(width):
-                longer[p, q] = kept[p, q]
-        rows, kept = more, longer
     for a in range(support):
         i = nb.uint64(touched[a])
         matter = 0.0
@@ -94,21 +87,22 @@ def _keep(
             for q in range(width):
                 kept[count, q] = total[i, q]
             count += 1
-    return rows, kept, count
+    return count
 
 
-@kernel(makes_arrays=True)
+@kernel()
 def _columns(
     indptr: Any, indices: Any, data: Any, root: Any,
-    starts: Any, nodes: Any, values: Any, first: Any, last: Any,
-    coefficients: Any, thresholds: Any, importance: Any, least: Any, kind: Any,
+    starts: Any, nodes: Any, values: Any, begin: Any, first: Any, last: Any,
+    coefficients: Any, thresholds: Any, importance: Any, least: Any,
     x: Any, y: Any, total: Any, seen: Any, front: Any, touched: Any, ring: Any,
+    ends: Any, rows: Any, kept: Any,
 ) -> Any:  # fmt: skip
+    """Write rows and what is kept of them; ends[source + 1] counts from the source `begin`.
+
+    Returns the source up to which there was room.
+    """
     steps = coefficients.shape[0]
-    ends = np.zeros(last - first + 1, dtype=np.int64)
-    rows = np.empty(1 << 12, dtype=np.int32)
-    kept = np.empty((1 << 12, importance.size), dtype=kind.dtype)
-    count = 0
     for source in range(first, last):
         size, support, scale = 0, 0, 0.0
         for e in range(starts[source], starts[source + 1]):
@@ -125,11 +119,18 @@ def _columns(
                 break
             wide = _spread(indptr, indices, data, x, front, size, y, ring)
             size = _advance(y, ring, wide, thresholds[k + 1] * scale, root, x, front)
-        rows, kept, count = _keep(
+        count = ends[source - begin]
+        if count + support > rows.size:
+            for a in range(support):
+                seen[touched[a]] = 0  # it is begun anew
+            return source
+        ends[source - begin + 1] = _keep(
             total, touched, support, root, importance, least * scale, rows, kept, count
         )
-        ends[source - first + 1] = count
-    return ends, rows[:count].copy(), kept[:count].copy()
+    return last
+
+
+_ROOM = 1 << 16  # entries for which there is room at first; pages are taken when touched
 
 
 def workspace(m: int, nnz: int, width: int) -> tuple[NDArray[Any], ...]:
@@ -162,12 +163,25 @@ def diffused_columns(
     spans of one call of the same sources. Runs without the interpreter's lock, in one thread.
     Cost: the edges of all nodes above the thresholds, in every step.
     """
-    found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] = _columns(
-        S.indptr, S.indices, S.data, root,
-        sources.indptr, sources.indices, sources.data, span[0], span[1],
-        coefficients, thresholds, final[0], final[1], np.empty(0, dtype=dtype), *space,
-    )  # fmt: skip
-    return found
+    first, last = span
+    known = S.indptr, S.indices, S.data, root, sources.indptr, sources.indices, sources.data, first
+    how = coefficients, thresholds, *final, *space
+    ends = np.zeros(last - first + 1, dtype=np.int64)
+    rows, kept = np.empty(_ROOM, np.int32), np.empty((_ROOM, final[0].size), dtype)
+    at = _columns(*known, first, last, *how, ends, rows, kept)
+    while at < last:
+        count, size = ends[at - first], 2 * rows.size + S.shape[0]
+        rows = extended(rows, count, size)
+        kept = extended(kept, count, size)
+        at = _columns(*known, at, last, *how, ends, rows, kept)
+    return ends, rows[: ends[-1]].copy(), kept[: ends[-1]].copy()
+
+
+def extended(entries: NDArray[Any], count: int, size: int) -> NDArray[Any]:
+    """Room for `size` entries, of which the first `count` are there."""
+    longer = np.empty((size, *entries.shape[1:]), entries.dtype)
+    longer[:count] = entries[:count]
+    return longer
 
 
 # --- Numbers spread along links of own rows, to aggregate nodes about roots that are far apart

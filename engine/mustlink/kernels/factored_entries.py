@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.diffused_columns import extended
 from mustlink.kernels.row_hash import sort_row
 from mustlink.kernels.threads import inlined, kernel
 
@@ -28,7 +29,8 @@ def _coefficients(
             b = nb.uint64(cind[e])
             if stamp[b] != i + 1:
                 stamp[b] = i + 1
-                coef[b, :] = 0.0
+                for q in range(weights.size):  # assigned as a whole it is slow to compile
+                    coef[b, q] = 0.0
                 met[count] = b
                 count += 1
             for q in range(weights.size):
@@ -36,14 +38,13 @@ def _coefficients(
     return count
 
 
-@kernel(makes_arrays=True)
+@kernel()
 def _on_pattern(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     values: Any, byrow: Any, cptr: Any, cind: Any, cdata: Any, weights: Any, out: Any,
+    coef: Any, stamp: Any, met: Any,
 ) -> None:  # fmt: skip
-    c, width = cptr.size - 1, weights.size
-    coef, stamp = np.zeros((c, width)), np.zeros(c, dtype=np.int64)
-    met = np.empty(c, dtype=np.int64)
+    width = weights.size
     for i in range(first, last):
         if starts[i] == starts[i + 1] or indptr[i] == indptr[i + 1]:
             continue
@@ -63,9 +64,8 @@ def _on_pattern(
             out[e] = total
 
 
-@kernel(makes_arrays=True)
-def _mirror(indptr: Any, indices: Any, out: Any) -> None:
-    following = indptr.copy()
+@kernel()
+def _mirror(indptr: Any, indices: Any, out: Any, following: Any) -> None:
     for j in range(indptr.size - 1):  # rows ascend, so that row i meets its columns in order
         for e in range(indptr[j], indptr[j + 1]):
             i = indices[e]
@@ -138,21 +138,18 @@ def _largest(row: Any, touched: Any, support: Any, floor: Any, best: Any, near: 
     return held
 
 
-@kernel(makes_arrays=True)
+@kernel()
 def _found(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
     sizes: Any, least: Any, wanted: Any, floors: Any, parts: Any, skip: Any,
+    coef: Any, stamp: Any, met: Any, row: Any, seen: Any, touched: Any, near: Any, best: Any,
+    found: Any, count: Any,
 ) -> Any:  # fmt: skip
-    """The `wanted` largest of every row, or all that may be above its floor, in any order."""
-    c, m = cptr.size - 1, indptr.size - 1
-    coef, stamp = np.zeros((c, weights.size)), np.zeros(c, dtype=np.int64)
-    met = np.empty(c, dtype=np.int64)
-    row, seen = np.zeros(m), np.zeros(m, dtype=np.int64)
-    touched, near = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    best = np.empty(wanted)
-    found = np.empty((2, m), dtype=np.int32)
-    count = 0
+    """The `wanted` largest of every row, or all that may be above its floor, in any order.
+
+    They are `count` (1,) in the end; returns the row up to which `found` (e, 2) had room.
+    """
     for i in range(first, last):
         if starts[i] == starts[i + 1] or (wanted == 0 and parts[i] < 2):
             continue
@@ -172,15 +169,12 @@ def _found(
                 if row[j] * min(parts[i], parts[j]) > floors[i]:
                     near[number] = j
                     number += 1
-        if count + number > found.shape[1]:
-            wider = np.empty((2, 2 * found.shape[1] + number), dtype=np.int32)
-            for a in range(count):  # assigned as a whole they take seconds to compile
-                wider[0, a], wider[1, a] = found[0, a], found[1, a]
-            found = wider
+        if count[0] + number > len(found):
+            return i
         for a in range(number):
-            found[0, count], found[1, count] = i, near[a]
-            count += 1
-    return found[0, :count].copy(), found[1, :count].copy()
+            found[count[0], 0], found[count[0], 1] = i, near[a]
+            count[0] += 1
+    return last
 
 
 Ints = NDArray[np.int64]
@@ -205,13 +199,21 @@ def pattern_entries(
     """
     _on_pattern(
         pattern.indptr, pattern.indices, *span, *listing, factor[2], byrow,
-        C.indptr, C.indices, C.data, weights, out,
+        C.indptr, C.indices, C.data, weights, out, *_sums(C.shape[0], weights.size),
     )  # fmt: skip
+
+
+# Room is made outside of kernels: what makes arrays takes half as long again to compile.
+
+
+def _sums(c: int, width: int) -> tuple[NDArray[Any], ...]:
+    """Room for coefficients over c sources, for marks of those that are met, and for a list."""
+    return np.zeros((c, width)), np.zeros(c, dtype=np.int64), np.empty(c, dtype=np.int64)
 
 
 def mirror(pattern: Any, out: NDArray[np.float64]) -> None:
     """Copy entries (i, j), j > i, to (j, i) where stored; rows sorted, `out` (nnz,) changed."""
-    _mirror(pattern.indptr, pattern.indices, out)
+    _mirror(pattern.indptr, pattern.indices, out, pattern.indptr.copy())
 
 
 def large_entries(
@@ -236,11 +238,19 @@ def large_entries(
     above its share, and `skip` is divided likewise. A row of one part is left out. Runs without
     the interpreter's lock.
     """
-    found: tuple[NDArray[np.int32], NDArray[np.int32]] = _found(
-        pattern.indptr, pattern.indices, *span, *listing, *factor,
-        C.indptr, C.indices, C.data, weights, *bounds, wanted, floors, parts, skip,
-    )  # fmt: skip
-    return found
+    (at, last), m = span, pattern.indptr.size - 1
+    known = *listing, *factor, C.indptr, C.indices, C.data, weights, *bounds, wanted, floors
+    row, seen = np.zeros(m), np.zeros(m, dtype=np.int64)
+    lists = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64), np.empty(wanted)
+    sums, count = _sums(C.shape[0], weights.size), np.zeros(1, dtype=np.int64)
+    found = np.empty((m, 2), dtype=np.int32)
+    while True:
+        room = *sums, row, seen, *lists, found, count
+        at = _found(pattern.indptr, pattern.indices, at, last, *known, parts, skip, *room)
+        if at == last:
+            return found[: count[0], 0].copy(), found[: count[0], 1].copy()
+        sums[1][:], seen[:] = 0, 0  # the row is begun anew
+        found = extended(found, count[0], 2 * len(found) + m)
 
 
 # --- Sparse columns of several values an entry, the largest entries first

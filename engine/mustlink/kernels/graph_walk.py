@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
+from mustlink.kernels.nearest_lists import LANES, insert, squared_gap, take_smallest
 from mustlink.kernels.threads import helper, inlined, kernel, loop
 
 
@@ -59,7 +59,8 @@ def around(
     wide = min(nodes.shape[1], count)
     values = np.full((queries.shape[0], wide), np.inf, np.float32)
     places = np.full((queries.shape[0], wide), -1, np.int32)
-    keep_smallest(D, sizes, 0, values, places)
+    score, some = np.empty(count, np.float32), np.empty(count + 1, np.int32)
+    take_smallest(D, sizes, 0, values, places, score, np.empty(LANES, np.float32), some)
     nodes[:, :], squared[:, :] = -1, np.inf
     for i in range(queries.shape[0]):
         for c in range(wide):
@@ -140,7 +141,8 @@ def among(points: Any, members: Any, nodes: Any, squared: Any) -> None:
     wide = min(nodes.shape[1] + 1, count)
     values = np.full((count, wide), np.inf, np.float32)
     places = np.full((count, wide), -1, np.int32)
-    keep_smallest(D, sizes, 0, values, places)
+    score, near = np.empty(count, np.float32), np.empty(count + 1, np.int32)
+    take_smallest(D, sizes, 0, values, places, score, np.empty(LANES, np.float32), near)
     for a in range(count):
         for c in range(wide):
             if places[a, c] >= 0 and places[a, c] != a:

@@ -12,33 +12,41 @@ from numpy.typing import NDArray
 from mustlink.kernels.threads import FEW, Loop, helper, in_threads, inlined, kernel, loop, workers
 
 _CHUNK = 64  # values looked at together before any is taken
-_LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
+LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
 _HALVINGS = 8  # steps towards that bound
 _FEW_LANES = 16  # at most, of which the columns are put in order again
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
-@kernel(makes_arrays=True, fastmath={"nsz", "nnan"})
 def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: Any) -> None:
     """Keep the smallest of norms_j - 2 products_ij per row, merged into what was kept.
 
     `products` (m, w) = q_i . p_j, `norms` (w,) = |p_j|²; `values`, `places` (m, k) ascend, Inf
     where nothing was kept yet. Column j is written as first + j. Ties go to the smaller column.
     """
+    w, dtype = products.shape[1], products.dtype
+    room = np.empty(w, dtype), np.empty(LANES, dtype), np.empty(w + 1, np.int32)
+    take_smallest(products, norms, first, values, places, *room)
+
+
+@kernel(fastmath={"nsz", "nnan"})
+def take_smallest(
+    products: Any, norms: Any, first: int, values: Any, places: Any, score: Any, lanes: Any,
+    near: Any,
+) -> None:  # fmt: skip
+    """`keep_smallest` with room (w,), (64,) and (w + 1,): slow to compile if made here."""
     m, w = products.shape
     k = values.shape[1]
     two, one, last = np.float32(2.0), np.uint64(1), np.uint64(k - 1)
-    score, lanes = np.empty(w, products.dtype), np.empty(_LANES, products.dtype)
-    near = np.empty(w + 1, np.int32)
     for i in range(m):
         for j in range(w):
             score[j] = norms[j] - two * products[i, j]
         limit = values[i, last]
         there = -1
-        if w >= 2 * _LANES and k <= _LANES:
+        if w >= 2 * LANES and k <= LANES:
             limit = min(limit, _bound(score, lanes, k, limit))
             there = _in_few_lanes(score, lanes, limit, near)
-        whole = w // _LANES * _LANES if there >= 0 else 0
+        whole = w // LANES * LANES if there >= 0 else 0
         found = np.uint64(max(there, 0))
         for start in range(whole, w, _CHUNK):
             stop, some = min(start + _CHUNK, w), np.int32(0)
@@ -66,11 +74,11 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
 def _in_few_lanes(score: Any, lanes: Any, limit: Any, near: Any) -> Any:
     """Put what does not exceed `limit` into `near`, in order; how many, -1 where lanes are many."""
     found, hit = np.int64(0), np.int32(0)
-    for lane in range(_LANES):
+    for lane in range(LANES):
         hit += np.int32(lanes[lane] <= limit)
-    for lane in range(_LANES):
+    for lane in range(LANES):
         if hit <= _FEW_LANES and lanes[lane] <= limit and found <= _CHUNK:
-            for j in range(lane, score.shape[0] // _LANES * _LANES, _LANES):
+            for j in range(lane, score.shape[0] // LANES * LANES, LANES):
                 near[found] = j
                 found += np.int64(score[j] <= limit)
     if hit > _FEW_LANES or found > _CHUNK:
@@ -90,19 +98,19 @@ def _bound(score: Any, lanes: Any, k: int, known: Any) -> Any:
 
     The smallest of each lane are k columns at least: halving finds about the k-th of them.
     """
-    for lane in range(_LANES):
+    for lane in range(LANES):
         lanes[lane] = score[lane]
-    for start in range(_LANES, score.shape[0] // _LANES * _LANES, _LANES):
-        for lane in range(_LANES):
+    for start in range(LANES, score.shape[0] // LANES * LANES, LANES):
+        for lane in range(LANES):
             lanes[lane] = min(lanes[lane], score[start + lane])
     low, high = lanes[0], lanes[0]
-    for lane in range(_LANES):
+    for lane in range(LANES):
         low, high = min(low, lanes[lane]), max(high, lanes[lane])
     half = lanes.dtype.type(0.5)
     for _ in range(_HALVINGS):
         middle = half * low + half * high
         count = np.int32(0)
-        for lane in range(_LANES):
+        for lane in range(LANES):
             count += np.int32(lanes[lane] <= middle)
         if count < k:
             low = middle
@@ -379,11 +387,14 @@ def _nothing(count: int) -> Found:
 # --- Lists put in order
 
 
-@kernel(makes_arrays=True)
-def reorder(rows: Any, order: Any, done: Any) -> None:
-    """Move row i of `rows` (n, k) to row order[i], in place; `done` (n,) comes False."""
+def reorder(rows: NDArray[Any], order: NDArray[Any]) -> None:
+    """Move row i of `rows` (n, k) to row order[i], in place; beside it a byte a row."""
+    _reorder(rows, order, np.zeros(order.size, np.bool_), np.empty(rows.shape[1], rows.dtype))
+
+
+@kernel()
+def _reorder(rows: Any, order: Any, done: Any, held: Any) -> None:
     k = rows.shape[1]
-    held = np.empty(k, dtype=rows.dtype)
     for start in range(rows.shape[0]):
         if done[start]:
             continue

@@ -230,23 +230,31 @@ def deal(bucket: Any, rows: Any, columns: Any, values: Any, starts: Any, out: An
         out[at].row, out[at].column, out[at].value = rows[e], columns[e], values[e]
 
 
-@kernel()
 def into_rows(
-    records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any, place: Any
+    records: Any, first: int, ends: Any, columns: Any, values: Any, largest: bool, place: Any
 ) -> int:
     """Records of rows `first`, `first` + 1, … as CSR, columns rising, equal ones summed.
 
     Or the largest of them. `ends` (rows + 1,) is zero at first, `place` (n,) any numbers, one a
     column. Returns how many entries are left.
     """
+    fields = records["row"], records["column"], records["value"]  # records are slow to compile
+    return int(_into_rows(*fields, first, ends, columns, values, largest, place))
+
+
+@kernel()
+def _into_rows(
+    row: Any, column: Any, value: Any, first: Any, ends: Any, columns: Any, values: Any,
+    largest: Any, place: Any,
+) -> int:  # fmt: skip
     size = ends.size - 1
-    for e in range(records.size):
-        ends[records[e].row - first + 1] += 1
+    for e in range(row.size):
+        ends[row[e] - first + 1] += 1
     for r in range(size):
         ends[r + 1] += ends[r]
-    for e in range(records.size):  # ends[r] runs to the beginning of r + 1
-        r = records[e].row - first
-        columns[ends[r]], values[ends[r]] = records[e].column, records[e].value
+    for e in range(row.size):  # ends[r] runs to the beginning of r + 1
+        r = row[e] - first
+        columns[ends[r]], values[ends[r]] = column[e], value[e]
         ends[r] += 1
     done = begin = 0
     for r in range(size):

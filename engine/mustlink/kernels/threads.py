@@ -46,6 +46,7 @@ def kernel(*, makes_arrays: bool = False, **options: Any) -> Callable[[Any], Any
     def build(body: Any) -> Any:
         found = njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(body)
         found.compile = _undisturbed(found.compile)
+        found.get_call_template = _for_all_numbers(found.get_call_template)
         return found
 
     return build
@@ -64,6 +65,12 @@ def _undisturbed(compile_one: Callable[..., Any]) -> Callable[..., Any]:
                 gc.enable()
 
     return compiled
+
+
+def _for_all_numbers(template: Callable[..., Any]) -> Callable[..., Any]:
+    """Types of a call without the numbers that stand in it, for each of which Numba compiles."""
+    plain: Any = nb.types.unliteral
+    return lambda types, names: template([plain(one) for one in types], names)
 
 
 def helper(**options: Any) -> Callable[[Any], Any]:

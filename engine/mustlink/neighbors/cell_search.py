@@ -203,7 +203,7 @@ def _in_rows(
         some = indices[start : start + _RENUMBERED]
         some[some >= 0] = order[some[some >= 0]]
     for values in (indices, squared):
-        nearest_lists.reorder(values.view(np.int32), order, np.zeros(order.size, dtype=np.bool_))
+        nearest_lists.reorder(values.view(np.int32), order)
     nearest_lists.order_ties(indices, squared)
     rows, _ = near_one(rows)
     short = np.flatnonzero(indices[:, -1] < 0)

@@ -221,7 +221,8 @@ class Groups:
             found[rows] = near[few.nearest(X[rows], 1)[:, 0]]
 
         def go_on(a: int, b: int) -> None:
-            cell_kernels.go_on(X, middle, at, self.around, self.gaps, found, squared, a, b)
+            room = np.empty((1, X.shape[1]), np.float32)
+            cell_kernels.go_on(X, middle, at, self.around, self.gaps, found, squared, a, b, room)
 
         team.each(fill, ends.size, 1)
         team.each(go_on, m, _POINTS)

@@ -296,11 +296,11 @@ def embedding(
 def point_panels(xy: Points, panels: Sequence[tuple[Labels, str]]) -> Figure:
     """Draw points (n, 2) once for each labels (n,) and title, two panels a row.
 
-    A node without a label (-1) is grey and below the others. Of more than 50,000 a random part is
+    A node without a label (-1) is grey and below the others. Of more than 20,000 a random part is
     shown, and every labelled node where few are.
     """
     rng = np.random.default_rng(0)
-    sample = rng.permutation(len(xy))[:MAX_POINTS]
+    sample = rng.permutation(len(xy))[:_DRAWN]
     rows = -(-len(panels) // 2)
     figure = new_figure(10.0, 2.5 * rows)
     with style():
@@ -310,7 +310,7 @@ def point_panels(xy: Points, panels: Sequence[tuple[Labels, str]]) -> Figure:
             few = labelled.size <= _FEW
             axes.scatter(
                 *xy[sample].T,
-                s=0.4,
+                s=0.8,
                 linewidths=0,
                 c=colours(np.full(sample.size, -1) if few else labels[sample]),
             )
@@ -325,6 +325,7 @@ def point_panels(xy: Points, panels: Sequence[tuple[Labels, str]]) -> Figure:
 
 
 _FEW = 1_000  # labelled nodes that are drawn large
+_DRAWN = 20_000  # points of a panel, which is small
 
 
 def informative_columns(points: Points, labels: Labels) -> tuple[int, ...]:
