@@ -15,7 +15,15 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import blobs, labelled, planted_graph
 from mustlink.advice import auto, auto_input, candidates
-from mustlink.advice.candidates import Candidate, Held, Trial, compare, pairs_right, ranked
+from mustlink.advice.candidates import (
+    Candidate,
+    Held,
+    Trial,
+    agreements,
+    compare,
+    pairs_right,
+    ranked,
+)
 from mustlink.clusterers.label_clusters import NAMED, Columns, LabelClusters, Priors
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
@@ -107,7 +115,7 @@ def of_labels():
 
 def expected(row):
     """What is to be expected of a candidate of which nothing is held out."""
-    return row["usual"] + 0.6 * (row["edges"] or 0.0)
+    return row["usual"] + 0.6 * (row["edges"] or row["agrees"] or 0.0)
 
 
 def fitted(name, **more):
@@ -465,6 +473,40 @@ def test_scores_are_weighed_by_how_much_was_held_out():
     np.testing.assert_allclose(found[1].score, (0.5 + mean + 0.2) / 2)
     assert (found[2].score, found[2].held_out, found[2].note) == (-np.inf, None, "no")
     assert [one.name for one in ranked(found)] == ["b", "a", "c"]
+
+
+def test_clusters_that_one_candidate_alone_finds_count_less():
+    """Where no pair is held out; labels have edges instead, and many pairs no agreement."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=60)
+    answers = {"a": (y + 1) % 3, "b": y, "c": rng.permutation(y)}
+    found = [Candidate("a", 0.5), Candidate("b", 0.4), Candidate("c", 0.6)]
+    assert (
+        compare(found, [], None, 10.0, Recorder(Unheard()), NEVER, lambda one: answers[one.name])
+        == 0
+    )
+    alone = adjusted_rand_score(y, answers["c"])
+    np.testing.assert_allclose([one.agrees for one in found], [(1 + alone) / 2] * 2 + [alone])
+    np.testing.assert_allclose([one.agrees for one in found], agreements(list(answers.values())))
+    assert [one.name for one in ranked(found)] == ["a", "b", "c"]
+    assert [one.score for one in found] == [expected(one.row()) for one in found]
+    for name in ("1 label a class", "pairs"):
+        assert all(row["agrees"] is None for row in fitted(name)[0].candidates_)
+
+
+@pytest.mark.thorough
+def test_with_few_pairs_agreement_decides():
+    """That of fits to all pairs; trials are hastened, so nearly that of full fits."""
+    est = fitted("few pairs")[0]
+    assert all(row["held_out"] is None for row in est.candidates_)
+    clusters = {}
+    for name in (row["name"] for row in est.candidates_):
+        one = ml.Auto(K, random_state=0)
+        one._ways = lambda data, name=name: (candidates.WAYS[name],)
+        clusters[name] = one.fit(X, constraints=pairs_of(Y, 8)).labels_
+    others = agreements(list(clusters.values()))
+    np.testing.assert_allclose([row["agrees"] for row in est.candidates_], others, atol=0.1)
+    assert "agree with those of the others" in est.report_.choices["auto"][1]
 
 
 def test_of_those_that_predict_all_of_enough_the_one_with_the_fewest_parts_is_taken():

@@ -105,8 +105,9 @@ class Auto(ClusterMixin, GraphEstimator):
 
     After `fit`: `labels_` (n,), `method_`, the name of the chosen candidate, `estimator_`, fitted;
     `candidates_`, a dict each: `name`, `usual` (adjusted Rand index on other data), `edges`
-    (what answers by labels tell about them, as a share of what the best tell), `held_out` (what it
-    predicted, of labels each class by its size; both None: not tried), `score` (all weighed; the
+    (what answers by labels tell about them, as a share of what the best tell), `agrees` (with the
+    other candidates, of few pairs: mean adjusted Rand index), `held_out` (what it
+    predicted, of labels each class by its size; None: not tried), `score` (all weighed; the
     largest is taken, but the one with the fewest parts of those that predict all of 60 labels or
     more), `seconds` of trying it, `chosen`, `note`; `report_.choices["auto"]` has the method and
     why.
@@ -378,7 +379,7 @@ class Auto(ClusterMixin, GraphEstimator):
             data = data.sampled(made_by, self._used_seed)
         if data.kind == LABELS and data.graph is not None:
             data = replace(data, known=Constraints.from_labels(data.said))
-        if data.graph is None or not (data.enough or data.kind == LABELS):
+        if data.graph is None:
             return Held()
         quiet = Recorder(Unheard(), recorder.deadline.share(_SHARE))
         quiet.budget = recorder.budget
@@ -393,14 +394,16 @@ class Auto(ClusterMixin, GraphEstimator):
                 right, weight, failure = np.full(1, np.nan), np.ones(1), str(error)
             return Trial(right, weight, time.perf_counter() - began, failure)
 
-        def told(one: Candidate) -> float:
-            with suppress(MustlinkError):
-                return trials.nats(WAYS[one.name])
-            return 0.0
-
         spread, folds = data.kind == LABELS, data.folds() if data.enough else []
+
+        def told(one: Candidate) -> Any:
+            with suppress(MustlinkError):
+                way = WAYS[one.name]
+                return trials.nats(way) if spread else trials.clusters(way)
+            return 0.0 if spread else np.zeros(data.n, dtype=np.int64)
+
         trust = _OF_TABLES if spread and not data.is_network else _ENOUGH[data.kind]
-        how = (told,) if spread else ()
+        how = (told,) if spread or not folds else ()
         amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, *how)
         if not (spread and amount):
             return Held(amount)

@@ -233,6 +233,10 @@ class Trials:
         sizes, counts = (np.bincount(x[x >= 0], minlength=k) for x in (answers, labels))
         return np.asarray(answers[fold] == own, dtype=np.float64), sizes[own] / counts[own]
 
+    def clusters(self, way: Way) -> Ints:
+        """Those (n,) by all that is known."""
+        return np.array(self._fitted(way, self._data.known).labels_)
+
     def nats(self, way: Way) -> float:
         """What the answers by all labels tell about the edges, `ClusterSums.nats`."""
         graph = self._work.graph

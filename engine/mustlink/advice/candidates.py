@@ -16,12 +16,13 @@ h_c is the share of m labels or pairs held out that it predicts, of labels each 
 that the candidate gives it: labels may be as many of a small class as of a large one. u_c =
 h̄ + (e_c − ē) is what was to be expected of it,
 
-    e_c = a_c + 0.6 g_c
+    e_c = a_c + 0.6 (g_c or r_c)
 
 a_c its mean adjusted Rand index on other data with as much side information, and of labels g_c what
 its answers by all of them tell about the edges, `ClusterSums.nats`, as a share of what those of the
-best candidate tell: a few labels may be predicted by chance, edges are many. With nothing held out
-s_c = e_c.
+best candidate tell: a few labels may be predicted by chance, edges are many. Of pairs too few to
+hold some out r_c is the mean adjusted Rand index of its clusters by all of them with those of the
+others: clusters that one candidate alone finds are seldom there. With nothing held out s_c = e_c.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Ints = NDArray[np.int64]
 
 
 NOTHING, LABELS, PAIRS = "nothing", "labels", "pairs"
-_EDGES = 0.6  # of what answers tell about edges, beside an adjusted Rand index
+_WHOLE = 0.6  # of what answers by all that is known say, beside an adjusted Rand index
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,15 @@ class Trial(NamedTuple):
 
 @dataclass
 class Candidate:
-    """A candidate and how it did: `usual` is a_c, `edges` g_c, `held_out` h_c.
+    """A candidate and how it did: `usual` is a_c, `edges` g_c, `agrees` r_c, `held_out` h_c.
 
-    The last two are None where they were not tried.
+    All but the first are None where they were not tried.
     """
 
     name: str
     usual: float
     edges: float | None = None
+    agrees: float | None = None
     held_out: float | None = None
     seconds: float = 0.0
     score: float = 0.0
@@ -161,12 +163,12 @@ class Candidate:
     @property
     def expected(self) -> float:
         """e_c."""
-        return self.usual + _EDGES * (self.edges or 0.0)
+        return self.usual + _WHOLE * (self.edges or self.agrees or 0.0)
 
     def row(self) -> dict[str, Any]:
         """Plain values, as `candidates_` has them."""
-        names = ("name", "usual", "edges", "held_out", "score", "seconds", "chosen", "note")
-        return {name: getattr(self, name) for name in names}
+        own = ("usual", "edges", "agrees", "held_out", "score", "seconds", "chosen", "note")
+        return {name: getattr(self, name) for name in ("name", *own)}
 
 
 def compare(
@@ -176,23 +178,24 @@ def compare(
     trust: float,
     recorder: Recorder,
     until: Deadline,
-    told: Callable[[Candidate], float] | None = None,
+    told: Callable[[Candidate], Any] | None = None,
 ) -> int:
     """Try every candidate on every fold, set their scores, and return how many were held out.
 
     `trust` t is how many held-out labels or pairs count as much as what is expected, `told` what
-    the answers of a candidate tell about the edges. Folds that are not done `until` then do not
-    count.
+    the answers of a candidate by all of them tell about the edges, or, of pairs, its clusters (n,).
+    Folds that are not done `until` then do not count.
     """
     if len(candidates) < 2:
         return 0
     with recorder.stage("choosing by what was held out") as advance:
-        if told is not None:
-            nats = [told(one) for one in candidates if not until.is_over]
-            if len(nats) == len(candidates):
-                for one, own in zip(candidates, nats, strict=True):
-                    one.edges = own / max(*nats, 1e-300)
-                    one.score = one.expected
+        answers = [told(one) for one in candidates if told is not None and not until.is_over]
+        if len(answers) == len(candidates):
+            of_pairs = np.ndim(answers[0]) > 0
+            shares = agreements(answers) if of_pairs else np.array(answers) / max(*answers, 1e-300)
+            for one, share in zip(candidates, shares.tolist(), strict=True):
+                setattr(one, "agrees" if of_pairs else "edges", share)
+                one.score = one.expected
         for number, fold in enumerate(folds):
             found = []
             for one in candidates:
@@ -225,6 +228,14 @@ def _scored(candidates: Sequence[Candidate], trust: float) -> int:
         one.held_out = float(h) if np.isfinite(h) else None
         one.score = float(u + share * (h - u)) if np.isfinite(h) else -np.inf
     return m
+
+
+def agreements(answers: Sequence[Ints]) -> Floats:
+    """Mean adjusted Rand index of every one of two or more clusterings (n,) with the others."""
+    from sklearn.metrics import adjusted_rand_score
+
+    found = np.array([[adjusted_rand_score(one, other) for other in answers] for one in answers])
+    return np.asarray((found.sum(axis=1) - 1) / (len(answers) - 1))
 
 
 def _mean(right: Sequence[Floats], weight: Sequence[Floats]) -> float:
@@ -301,8 +312,10 @@ def reason(chosen: Candidate, tried: Sequence[Candidate], kind: str, held: int) 
     if len(tried) == 1:
         return "nothing else runs with what is given"
     if chosen.held_out is None:
-        edges = "" if chosen.edges is None else " and by what its answers tell about the edges"
-        return f"usually the best with so little known{edges}; too few {kind} to hold some out"
+        more = "" if chosen.edges is None else " and by what its answers tell about the edges"
+        if chosen.agrees is not None:
+            more = " and by how far its clusters agree with those of the others"
+        return f"usually the best with so little known{more}; too few {kind} to hold some out"
     told = f"{chosen.held_out:.1%} right by {held} held-out labels, each class by its size"
     if kind == PAIRS:
         told = f"agrees with held-out pairs by {chosen.held_out:.2f} (adjusted Rand index)"
