@@ -104,8 +104,12 @@ KINDS = {
     "poisson": lambda: ml.Poisson(random_state=0),
     "srcp": lambda: ml.SRCP(5, random_state=0),
     "csp": lambda: ml.CSP(5, random_state=0),
+    "auto": lambda: ml.Auto(5, random_state=0),
 }
-EACH = ["poisson", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("srcp", "csp"))]
+EACH = [
+    "poisson",
+    *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("srcp", "csp", "auto")),
+]
 
 
 def answering(kind, path=None):
@@ -162,6 +166,31 @@ def test_labels_follow_from_the_answers_alone(kind, tmp_path):
         session.take_back(11)
     assert session.undo()
     np.testing.assert_array_equal(session.labels, plain.labels)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("lasso", [1, 40])
+def test_a_method_is_chosen_anew_where_twice_as_much_is_known_and_by_no_other_answer(
+    lasso, tmp_path, monkeypatch
+):
+    """Also where labels drawn round say little, one by one or read again."""
+    chosen, decide = [], ml.Auto._decide
+
+    def counted(self, data, recorder):
+        chosen.append(data.amount)
+        decide(self, data, recorder)
+
+    monkeypatch.setattr(ml.Auto, "_decide", counted)
+    session, truth = answering("auto", tmp_path)
+    near = np.argsort(np.square(wide()[0] - wide()[0][100]).sum(axis=1))
+    session.choose(near[:lasso], int(truth[100]))
+    for node in range(200, 226):
+        session.choose([node], int(truth[node]))
+    assert len(chosen) <= 4, chosen  # by the fit, and then at most at 10, 21 and 43
+    assert (np.array(chosen[1:]) + 1 > 2 * (np.array(chosen[:-1]) + 1)).all()
+    once = len(chosen)
+    np.testing.assert_array_equal(answering("auto", tmp_path)[0].labels, session.labels)
+    assert len(chosen) <= 3 * once
 
 
 @pytest.mark.parametrize("kind", ["srcp", "poisson"])
