@@ -412,4 +412,7 @@ def show(result: Mapping[str, Any]) -> None:
     console = stdout_console()
     table(console, (*names, "time", "memory", "output or error"), rows)
     counts = ", ".join(f"{number} {name}" for name, number in result["counts"].items())
-    console.print(f"{counts}; logs in {result['state']}", highlight=False, markup=False)
+    words = f"{counts}; logs in {result['state']}"
+    if result["counts"].get("failed"):
+        words += "; --resume --retry-failed runs those that failed again"
+    console.print(words, highlight=False, markup=False)

@@ -108,7 +108,8 @@ def save_image(pixels: NDArray[np.uint8], path: str | Path, mark: bytes = b"") -
 
     about = PngInfo()
     if mark:
-        about.add_text(*mark.decode().split("\0"))
+        title, _, words = mark.decode().partition("\0")
+        about.add_text(title, words)
     with atomic(path) as temporary:
         Image.fromarray(pixels).save(temporary, format="PNG", pnginfo=about)
 
