@@ -34,12 +34,6 @@ def _of_fits(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     return tuple(one for one in answers if one.asks_a_fit)
 
 
-def _pairs_of(known: NDArray[np.bool_]) -> int:
-    """Pairs of rows with labels."""
-    count = int(known.sum())
-    return count * (count - 1) // 2
-
-
 class NodeSession:
     """A clusterer or propagator that is refitted to the answers of a person.
 
@@ -522,8 +516,8 @@ class NodeSession:
     def _next_stop(self, fits: tuple[Answer, ...], at: int, low: int) -> int | None:
         """The first stop behind `low` answers, which are no more than those behind the stop `at`.
 
-        A refit to fewer answers keeps the choices, one to more makes them anew: it is looked for
-        where what is known doubles, else by halves.
+        A refit to fewer keeps the choices, one to more makes them anew: it is looked for where what
+        is known doubles, else from `low` on, by steps that double.
         """
 
         def anew(to: int) -> dict[str, Any] | None:
@@ -533,28 +527,28 @@ class NodeSession:
             self._states[fits[:to]], self._stop_of[fits[:to]] = state, at
             return None
 
-        first, last = min(max(self._doubled(fits, at), low + 1), len(fits)), len(fits)
-        state = anew(first)
-        if state is None:
-            low, first = first, last
-            state = None if low == last else anew(last)
-        if state is None:
-            return None
-        middle = first - 1
-        while first - low > 1:
+        last = len(fits)
+        first = min(max(self._doubled(fits, at), low + 1), last)
+        if (state := anew(first)) is None:
+            low = first
+            if low == last or (state := anew(last)) is None:
+                return None
+            first = last
+        step = 1 if first == last else first - 1 - low
+        while first - low > 1:  # a choice takes as long as many refits
+            middle = min(low + step, first - 1)
             sooner = anew(middle)
             low, first = (middle, first) if sooner is None else (low, middle)
             state = state if sooner is None else sooner
-            middle = (low + first) // 2
+            step = 2 * step if sooner is None else max((first - low) // 4, 1)
         self._states[fits[:first]], self._stop_of[fits[:first]] = state, first
         return first
 
     def _reached(self, fits: tuple[Answer, ...], at: int, to: int) -> tuple[dict[str, Any], bool]:
         """The state of `to` answers, from that of `at`, and whether choices were made anew."""
 
-        def chosen_by() -> list[int]:
-            both = self.estimator, chosen(self.estimator)
-            return [getattr(one, "_amount", 0) for one in both]  # what was known
+        def chosen_by() -> list[int]:  # how much was known
+            return [getattr(one, "_amount", 0) for one in (self.estimator, chosen(self.estimator))]
 
         self.estimator.__dict__ = dict(self._states[fits[:at]])
         before = chosen_by()
@@ -563,15 +557,15 @@ class NodeSession:
 
     def _doubled(self, fits: tuple[Answer, ...], at: int) -> int:
         """The number of answers from which twice as much is known as by `at` of them, about."""
-        known = is_known(self._known_labels())
+        known, others = is_known(self._known_labels()), 0
         by_pairs = not self._spreads and not isinstance(self.estimator, mustlink.Auto)
-        others = 0 if self._spreads else self._base.n_constraints - _pairs_of(known)
         amounts = []
         for one in (None, *fits):
             if one is not None:
                 known[one.nodes] |= one.kind == "label"
                 others += one.kind == "pair"
-            amounts.append(others + (_pairs_of(known) if by_pairs else int(known.sum())))
+            count = int(known.sum())
+            amounts.append(others + (count * (count - 1) // 2 if by_pairs else count))
         more = (to for to in range(at + 1, len(fits)) if amounts[to] + 1 > 2 * (amounts[at] + 1))
         return next(more, len(fits))
 
