@@ -54,9 +54,6 @@ CASES = {
     "stack": ("cut stack.npy --strokes painted.npy -o {0}", "labels.npy", b"\x93NUMPY, once"),
     "table": ("batch jobs.toml --fresh --summary {0}", "sum.csv", b"name,grade\nme,1\n"),
     "table in JSON": ("batch jobs.toml --fresh --summary {0}", "sum.json", b'{"jobs": ["mine"]}'),
-    "result": ("cluster points.h5 -k 3 -m ncut -o {0}", "other.h5", b"not yet a file of numbers"),
-    "graph": ("graph points.h5 -o {0}", "graph.h5", b"not yet a file of numbers"),
-    "answers": ("answer out.h5 ask.csv -o {0}", "answered.h5", b"not yet a file of numbers"),
 }
 
 
@@ -64,8 +61,6 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_file_of_others_stays_and_ours_is_replaced(told, folder, case):
     line, name, content = CASES[case]
-    if case == "answers":
-        (folder / "ask.csv").write_text("row,answer\n30,0\n")
     if content is None:
         content = (folder / "photo.png").read_bytes()
     path = folder / name

@@ -38,7 +38,7 @@ def save_model(
     beside = Carried(classes=dict(enumerate(names or ()))) if beside is None else beside
     beside.prepare(chosen(estimator))
     tree = model.state_of(estimator, data=data)
-    writing.check_output(path, (), None)
+    writing.check_output(path)
     estimator = chosen(estimator)
     content, findings = beside.beside(estimator, *_answers(estimator))
     method = {"method": type(estimator).__name__}
