@@ -8,7 +8,11 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink.preprocessing.request import Preparation
 from mustlink_io import formats
+from mustlink_io.jobs.side_information import labels_of as labels_of_rows
+from mustlink_io.terminal import console
+from mustlink_io.ui import opening
 from results import labels_of
 
 N = 150
@@ -101,10 +105,78 @@ def test_a_name_that_is_unknown_is_said_under_any_title(tmp_path):
     names = formats.tables.NodeNames(np.array(["ash", "elm", "oak"], dtype=object), "trees.csv")
     path = tmp_path / "few.csv"
     path.write_text("tree,kind\nash,a\noak,b\nfir,b\n")
-    with pytest.raises(InputError, match=r"no node of trees\.csv is named 'fir'"):
-        formats.load_classes(str(path), 3, names)
+    said = r"no node of trees\.csv is named 'fir'"
+    with pytest.raises(InputError, match=said):
+        formats.load_classes(str(path), 3, names, strict=True)
+    found = formats.load_classes(str(path), 3, names)
+    assert (found.codes.tolist(), found.strange) == ([0, -1, 1], ("fir",))
+    (doubt,) = found.doubts
+    assert "few.csv: 1 row is left out: no node of trees.csv is named 'fir'" in doubt
     path.write_text("tree,kind\nash,a\noak,b\n")
     assert formats.load_classes(str(path), 3, names).codes.tolist() == [0, -1, 1]
+
+
+@pytest.fixture(scope="module")
+def leaves(tmp_path_factory):
+    """A table with a class by name and by number, a column alike that is none, and few labels."""
+    folder = tmp_path_factory.mktemp("leaves")
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], N // 3)
+    X = rng.normal(size=(N, 2)) + 4 * np.eye(3)[truth][:, :2]
+    kinds, ids = np.array(["ash", "elm", "oak"]), np.array([f"leaf{i:03}" for i in range(N)])
+    table = pd.DataFrame({"leaf": ids, "a": X[:, 0], "b": X[:, 1]})
+    table["neighbour"] = kinds[(truth + 1 + np.arange(N) % 2) % 3]
+    table.assign(kind=kinds[truth]).to_csv(folder / "words.csv", index=False)
+    table.drop(columns="neighbour").assign(kind=truth).to_csv(folder / "codes.csv", index=False)
+    few = pd.DataFrame({"leaf": ids, "what": kinds[truth], "code": truth})[::10]
+    few[["leaf", "what"]].to_csv(folder / "few.csv", index=False)
+    few[["leaf", "code"]].to_csv(folder / "numbered.csv", index=False)
+    slips = few[["leaf", "what"]].replace({"leaf010": "leaf01O", "leaf020": "tree"})
+    slips.to_csv(folder / "slips.csv", index=False)
+    return folder
+
+
+def loaded(leaves, table, labels, **how):
+    """The notes on labels beside a table."""
+    data = formats.load(str(leaves / table), **how)
+    return labels_of_rows(str(leaves / labels), data).notes
+
+
+def test_a_column_with_the_classes_of_the_labels_is_noted(leaves):
+    for table, labels in (("words.csv", "few.csv"), ("codes.csv", "numbered.csv")):
+        (note,) = loaded(leaves, table, labels)
+        assert (
+            "its column 'kind' has the classes of the labels, and is taken as data; to lea" in note
+        )
+        assert note.endswith("--drop kind")
+        assert not loaded(leaves, table, labels, steps=Preparation(drop=("kind",)))
+    assert not loaded(leaves, "words.csv", "numbered.csv")  # 0 is not called ash
+
+
+def test_a_name_of_no_row_is_one_warning_in_all_verbs(shell, leaves, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(leaves)
+    out = tmp_path / "out.h5"
+    left = "slips.csv: 2 rows are left out: no node of words.csv is named 'leaf01O' (did you mean"
+    verbs = ("cluster", "-m", "csp"), ("propagate", "-m", "gfhf"), ("suggest",)
+    for verb, *more in verbs:
+        to = [] if verb == "suggest" else ["-o", out]
+        code, told, err = shell(verb, "words.csv", "--labels", "slips.csv", *more, *to)
+        assert code == 0, err
+        words = " ".join((told + err).split())
+        assert left in words
+        assert "to leave it out: --drop kind" in words
+    with console.observing(quiet=False) as observer:
+        opening.session_of_file(
+            "words.csv", labels="slips.csv", output=str(tmp_path / "ui.h5"), observer=observer
+        )
+    assert left in " ".join(capsys.readouterr().err.split())
+    code, told, _ = shell("score", out, "--truth", "slips.csv")
+    assert code == 0
+    assert "2 rows of the truth, not among the labelled: leaf01O, tree" in told
+    for words in (("cluster", "words.csv", "-o", out, "--labels"), ("score", out, "--truth")):
+        code, _, err = shell(*words, "slips.csv", "--strict")
+        assert code == 2
+        assert "is named 'leaf01O' (did you mean" in err
 
 
 def test_in_python_a_column_of_labels_is_doubted(data):

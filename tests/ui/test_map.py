@@ -190,6 +190,27 @@ def test_the_mouse_tells_name_cluster_and_values_of_the_row_below():
 
 
 @pytest.mark.browser
+def test_a_figure_that_is_not_laid_out_yet_is_not_drawn_so_narrow(two_groups):
+    view = two_groups[0].map
+
+    def wide():
+        return view.pixels.data["image"][0].shape[1]
+
+    usual = wide()
+    for reported, drawn in ((0, usual), (1, usual), (900, 900), (59, 900), (5000, 1400)):
+        view._resized("inner_width", None, reported)
+        assert wide() == drawn
+
+
+@pytest.mark.browser
+def test_the_key_that_asks_does_so_once_no_question_is_left(two_groups):
+    view, session, _ = two_groups
+    view.questions._commanded("ask")
+    assert len(session.waiting) == 10
+    assert "10 to go" in view.questions.text.object
+
+
+@pytest.mark.browser
 def test_save_asks_before_it_replaces_a_file(tmp_path):
     pytest.importorskip("panel")
     from mustlink_io.ui.node_session import NodeSession

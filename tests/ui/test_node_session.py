@@ -104,8 +104,12 @@ KINDS = {
     "poisson": lambda: ml.Poisson(random_state=0),
     "srcp": lambda: ml.SRCP(5, random_state=0),
     "csp": lambda: ml.CSP(5, random_state=0),
+    "auto": lambda: ml.Auto(5, random_state=0),
 }
-EACH = ["poisson", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("srcp", "csp"))]
+EACH = [
+    "poisson",
+    *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("srcp", "csp", "auto")),
+]
 
 
 def answering(kind, path=None):
@@ -162,6 +166,32 @@ def test_labels_follow_from_the_answers_alone(kind, tmp_path):
         session.take_back(11)
     assert session.undo()
     np.testing.assert_array_equal(session.labels, plain.labels)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("lasso", [1, 40])
+def test_a_method_is_chosen_anew_where_twice_as_much_is_known_and_by_no_other_answer(
+    lasso, tmp_path, monkeypatch
+):
+    """Also where labels drawn round say little, one by one or read again."""
+    chosen, decide = [], ml.Auto._decide
+
+    def counted(self, data, recorder):
+        chosen.append(data.amount)
+        decide(self, data, recorder)
+
+    monkeypatch.setattr(ml.Auto, "_decide", counted)
+    session, truth = answering("auto", tmp_path)
+    near = np.argsort(np.square(wide()[0] - wide()[0][100]).sum(axis=1))
+    session.choose(near[:lasso], int(truth[100]))
+    for node in range(200, 226):
+        session.choose([node], int(truth[node]))
+    assert len(chosen) <= 4, chosen  # by the fit, where all classes have labels, and at 21
+    again, _ = answering("auto", tmp_path)
+    np.testing.assert_array_equal(again.labels, session.labels)
+    again.choose([230], int(truth[230]))
+    session.choose([230], int(truth[230]))
+    np.testing.assert_array_equal(again.labels, session.labels)
 
 
 @pytest.mark.parametrize("kind", ["srcp", "poisson"])

@@ -320,7 +320,7 @@ def _listening(signals: list[int]) -> Iterator[None]:
 
 # --- The summary of a batch: a row a job, as CSV or JSON, and on stdout
 
-ENDINGS = (".csv", ".json")
+ENDINGS = {".csv": b"job,status,command,", ".json": b'{"jobs": [{"job": '}  # and how each begins
 _SHOWN = 60  # characters of an error on a terminal; the files have all
 
 
@@ -375,9 +375,10 @@ def _scores(job: BatchJob) -> tuple[dict[str, Any], str | None]:
 
 def check_summary(path: str | Path, others: Sequence[Path]) -> None:
     """Raise InputError unless a summary can be written; `others` are files it must not replace."""
-    if Path(path).suffix.lower() not in ENDINGS:
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
         raise InputError(f"{path}: unknown ending; a summary is {', '.join(ENDINGS)}")
-    writing.check_output(path, others)
+    writing.check_output(path, others, ENDINGS[ending])
 
 
 def write(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -411,4 +412,7 @@ def show(result: Mapping[str, Any]) -> None:
     console = stdout_console()
     table(console, (*names, "time", "memory", "output or error"), rows)
     counts = ", ".join(f"{number} {name}" for name, number in result["counts"].items())
-    console.print(f"{counts}; logs in {result['state']}", highlight=False, markup=False)
+    words = f"{counts}; logs in {result['state']}"
+    if result["counts"].get("failed"):
+        words += "; --resume --retry-failed runs those that failed again"
+    console.print(words, highlight=False, markup=False)

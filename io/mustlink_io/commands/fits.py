@@ -101,7 +101,11 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     "default by how far the largest share is from an even one.",
 )
 @BELIEFS
-@click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Contradictory constraints are an error, and labels of rows that DATA do not have.",
+)
 @several(WEIGHTS, *PREPARING, *OF_GRAPH)
 @click.option("--confidence", is_flag=True, help="Also /confidence, how sure it is.")
 @click.option(

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, matrices, photographs, tables
 from mustlink_io.formats.points import is_own
 from mustlink_io.formats.tables import (
     NodeNames,
     Table,
+    as_text,
     known_names,
     node_column,
     rows_of,
@@ -37,8 +39,8 @@ _MOST_CLASSES = 100_000
 class Labels:
     """Labels (n,) from 0, -1 unknown; `classes` names class 0, 1, … where classes have names.
 
-    `notes` say what was decided; `pixels` is (h, w) where they are those of a picture; `strange`
-    are names of rows that the data do not have.
+    `notes` say what was decided, `doubts` are warnings; `pixels` is (h, w) where they are those of
+    a picture; `strange` are names of rows that the data do not have.
     """
 
     codes: NDArray[np.int64]
@@ -46,6 +48,14 @@ class Labels:
     notes: tuple[str, ...] = ()
     pixels: tuple[int, ...] | None = None
     strange: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    def report(self, recorder: Recorder) -> None:
+        """Record notes and warnings."""
+        for note in self.notes:
+            recorder.note(note)
+        for doubt in self.doubts:
+            recorder.warn(doubt)
 
 
 class LabelCountError(InputError):
@@ -59,7 +69,7 @@ def load_classes(
     pixels: tuple[int, ...] | None = None,
     data: str = "",
     *,
-    of_all: bool = True,
+    strict: bool = False,
 ) -> Labels:
     """Load labels and the names of their classes; raises InputError.
 
@@ -68,8 +78,8 @@ def load_classes(
     categories, else by the alphabet; text that is whole numbers is these numbers. With `n_nodes`
     the length is checked, and an array (h, w) of so many is taken row by row, as `pixels` (h, w) of
     a picture are. So is a picture, see `load_label_picture`. A column of the table `data` itself
-    has its rows, whatever may name rows in it. Names that no row has are an error, unless it need
-    not be `of_all`: if some are known, the others are left out.
+    has its rows, whatever may name rows in it. If names of some rows are known, the others are left
+    out, which is a doubt; if `strict` they are an error.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -79,13 +89,17 @@ def load_classes(
         return Labels(painted.ravel(), colours, pixels=painted.shape)
     values: Column | None
     strange: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
     elif (values := matrices.of_numpy(place, "labels", "y")) is None:
         own = is_own(text, data)
-        values, strange = _from_table(place, n_nodes, names, own=own, of_all=of_all)
+        values, strange = _from_table(place, n_nodes, names, own=own, strict=strict)
+    if strange and names is not None:
+        noun = "row is" if len(strange) == 1 else "rows are"
+        doubts = (f"{place}: {len(strange):,} {noun} left out: {names.unknown(strange)}",)
     if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
-        return replace(_labels(values, place, n_nodes), strange=strange)
+        return replace(_labels(values, place, n_nodes), strange=strange, doubts=doubts)
     shape = values.shape
     if pixels is not None and shape != tuple(pixels):
         raise InputError(
@@ -184,7 +198,7 @@ def _refuse_text(values: Any, where: str) -> None:
 
 
 def _from_table(
-    place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool, of_all: bool
+    place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool, strict: bool
 ) -> tuple[Column, tuple[str, ...]]:
     """The column of labels, in the order of the nodes where another column names these.
 
@@ -211,9 +225,11 @@ def _from_table(
     if n_nodes is None:
         raise InputError(f"{where}: a table node,label needs to know the number of nodes")
     cells = table.text(at)
-    there = known_names(cells, names) if not of_all and names is not None else slice(None)
+    there = known_names(cells, names) if not strict and names is not None else slice(None)
     node = rows_of(cells[there], names, where, n_nodes)
-    strange = () if isinstance(there, slice) else tuple(dict.fromkeys(cells[~there].tolist()))
+    strange = (
+        () if isinstance(there, slice) else tuple(dict.fromkeys(as_text(cells[~there]).tolist()))
+    )
     if not isinstance(column, Words):
         if column.dtype.kind != "O":
             codes = to_integers(column[there], where, "row")

@@ -95,12 +95,23 @@ def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArr
     return labels, colours
 
 
-def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
-    """Write grey (h, w), (h, w, 3) or, with alpha, (h, w, 4) as PNG, whole or not at all."""
-    from PIL import Image
+OF_CUT = b"Software\0mustlink cut"  # a text in pictures of a cut, by which they are known again
 
+
+def save_image(pixels: NDArray[np.uint8], path: str | Path, mark: bytes = b"") -> None:
+    """Write grey (h, w), (h, w, 3) or, with alpha, (h, w, 4) as PNG, whole or not at all.
+
+    `mark` is the title of a text in it, a zero, and the text.
+    """
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    about = PngInfo()
+    if mark:
+        title, _, words = mark.decode().partition("\0")
+        about.add_text(title, words)
     with atomic(path) as temporary:
-        Image.fromarray(pixels).save(temporary, format="PNG")
+        Image.fromarray(pixels).save(temporary, format="PNG", pnginfo=about)
 
 
 def _pixels(path: str | Path, mode: str, where: str) -> NDArray[Any]:

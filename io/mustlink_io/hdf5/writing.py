@@ -37,6 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 ANNDATA = ".h5ad"  # which others read and write, too
+_BEGINNING = 4096  # bytes, among which a file says whose it is
 _MAX_LINKS = 40
 _ROWS = 1 << 16  # of an answer on disk that are written in one go
 
@@ -74,20 +75,25 @@ def _target(path: str | Path) -> Path:
     return target
 
 
-def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+def check_output(
+    path: str | Path, inputs: Iterable[str | Path] = (), mark: bytes | None = None
+) -> Path:
     """Make sure now that `path` can be written later; returns the path with links resolved.
 
-    Raises InputError when it is a directory, one of the inputs, an HDF5 file that somebody else
-    wrote, or in a folder that is missing or not writable.
+    `mark` is what the beginning of a file of that kind has if mustlink wrote it; None: it is HDF5,
+    which says that itself, or the caller looks whose it is. Raises InputError when it is a
+    directory, one of the inputs, a file that somebody else wrote, or in a folder that is missing or
+    not writable.
     """
     try:
         target = _target(path)
         for source in inputs:
             if target.exists() and Path(source).exists() and target.samefile(source):
                 raise InputError(f"{path}: is the input itself; give another name to write to")
-        if target.exists() and target.suffix != ANNDATA and _is_foreign(target):
+        if target.exists() and target.suffix != ANNDATA and _is_foreign(target, mark):
+            what = "an HDF5 file" if h5py.is_hdf5(target) else "there, a file"
             raise InputError(
-                f"{path}: is an HDF5 file that mustlink did not write; give another name to write "
+                f"{path}: is {what} that mustlink did not write; give another name to write "
                 "to, or remove it"
             )
         _create_beside(target).unlink()
@@ -98,8 +104,12 @@ def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     return target
 
 
-def _is_foreign(path: Path) -> bool:
-    """Whether it is an HDF5 file that holds something and is no result, graph or model."""
+def _is_foreign(path: Path, mark: bytes | None) -> bool:
+    """Whether it holds something without the mark, or is HDF5 and no result, graph or model."""
+    if mark is not None and path.stat().st_size > 0:
+        with path.open("rb") as file:
+            if mark not in file.read(_BEGINNING):
+                return True
     try:
         with h5py.File(path, "r") as file:
             return len(file) > 0 and "mustlink-format" not in file.attrs

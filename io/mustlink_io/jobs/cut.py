@@ -14,6 +14,7 @@ import mustlink as ml
 from mustlink.core.observe import Observer
 from mustlink.errors import InputError
 from mustlink_io.formats.photographs import (
+    OF_CUT,
     PAINTED_ON,
     STACKS,
     load_cut_out,
@@ -32,6 +33,7 @@ from mustlink_io.pictures.images import cut_out, outlined, slices
 _GOLDEN = 0.618034  # of the circle of hues between two parts, so that neighbours differ
 _MOST = 256  # parts that 8-bit grey can tell apart
 _ALL = -1  # no part is dimmed
+_NO_MARK = b"\0no mark"  # labels of a stack have none: the picture beside them says whose they are
 
 
 def cut(
@@ -91,7 +93,7 @@ def _alone(
         raise InputError(f"n_clusters: {n_clusters} parts, but grey has {_MOST}; ask for fewer")
     outline = _beside(path, "outline")
     for target in (path, outline):
-        check_output(target, (picture,))
+        check_output(target, (picture,), OF_CUT)
     image = load_image(picture, picture)
     est = ml.RegionCut(n_clusters, **how).fit(image, observer=observer)
     labels, k = est.labels_, est.n_clusters_
@@ -99,8 +101,8 @@ def _alone(
         raise InputError(f"n_clusters: {k} parts found, but grey has {_MOST}; ask for fewer")
     bright = [colorsys.hsv_to_rgb(part * _GOLDEN % 1.0, 0.8, 1.0) for part in range(k)]
     colours = np.rint(255 * np.array(bright)).astype(np.uint8)
-    save_image(labels.astype(np.uint8), path)
-    save_image(outlined(image, labels, _ALL, colours), outline)
+    save_image(labels.astype(np.uint8), path, OF_CUT)
+    save_image(outlined(image, labels, _ALL, colours), outline, OF_CUT)
     counts = np.bincount(labels.ravel(), minlength=k).tolist()
     parts = [
         {"value": part, "colour": _hex(colours[part]), "pixels": counts[part]} for part in range(k)
@@ -119,15 +121,15 @@ def _picture(est: Any, picture: str, strokes: str, path: Path, **how: Any) -> di
     outline = _beside(path, "outline")
     parts = [_beside(path, str(code)) for code in range(len(colours))]
     for target in (path, outline, *parts):
-        check_output(target, (picture, strokes))
+        check_output(target, (picture, strokes), OF_CUT)
     est.fit(image, painted, **how)
     found, shares, ground = est.labels_, est.label_distributions_, int(est.ground_)
-    save_image(found.astype(np.uint8), path)
-    save_image(outlined(image, found, ground, colours), outline)
+    save_image(found.astype(np.uint8), path, OF_CUT)
+    save_image(outlined(image, found, ground, colours), outline, OF_CUT)
     for code, part in enumerate(parts):
         one = cut_out(image, found == code, shares[..., code])
         one[..., 3] = np.minimum(one[..., 3], own)
-        save_image(one, part)
+        save_image(one, part, OF_CUT)
     return _result(est, path, outline, classes=_classes(est, painted, colours, parts))
 
 
@@ -139,15 +141,15 @@ def _stack(est: Any, stack: str, strokes: str, path: Path, **how: Any) -> dict[s
             "the stack itself, and leave the others 0"
         )
     shown = _beside(path, "slices")
-    for target in (path, shown):
-        check_output(target, (stack, strokes))
+    check_output(shown, (stack, strokes), OF_CUT)
+    check_output(path, (stack, strokes), None if shown.exists() else _NO_MARK)
     est.fit(volume, painted, **how)
     codes = np.searchsorted(est.classes_, est.labels_)
     colours = np.rint(255 * of_labels(np.arange(len(est.classes_)))).astype(np.uint8)
     ground = int(np.searchsorted(est.classes_, est.ground_))
     picture, numbers = slices(volume, codes, ground, colours)
     save_stack(est.labels_, path)
-    save_image(picture, shown)
+    save_image(picture, shown, OF_CUT)
     classes = _classes(est, painted, colours, [None] * len(colours))
     return _result(est, path, shown, slices=[number + 1 for number in numbers], classes=classes)
 

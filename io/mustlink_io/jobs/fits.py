@@ -46,7 +46,6 @@ class ClusterJob(Job):
     soft_labels: str | None = None
     belief: float | str | None = None
     beliefs: Mapping[str, float] = field(default_factory=dict)
-    strict: bool = False
     confidence: bool = False
     membership: bool = False
     hierarchy: bool = False

@@ -58,6 +58,7 @@ class Job(ABC):
     The output has the model (`hdf5.model_tree`), but with `no_model`.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
     the data file itself, and `overwrite` lets what is there under the key be replaced.
+    `strict`: names of rows in labels that the data do not have are errors, as contradictions are.
     `default_why`: why the method that was taken by default is not the one by evidence.
     """
 
@@ -82,6 +83,7 @@ class Job(ABC):
     key: str = anndata.KEY
     in_place: bool = False
     overwrite: bool = False
+    strict: bool = False
     default_why: str | None = None
 
     _not_chosen: ClassVar[tuple[str, ...]] = ("ranks",)  # what leaves no choice among methods

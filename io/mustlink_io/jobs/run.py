@@ -124,9 +124,7 @@ def _run(
         if job.sample_weight is not None:
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)
             weights = weights if data.kept is None else weights[data.kept]
-    data.report(recorder)
-    for note in (*job.remarks, *(() if labels is None else labels.notes)):
-        recorder.note(note)
+    _tell(job, data, labels, recorder)
     inputs = _checksums(job, paths, recorder)
     apart = [f"{one.option} {one.name}" for one in job.apart]
     read = (inputs[0].sha256, data.place.part, data.kind, job.wanted, *job.steps.options(), *apart)
@@ -190,6 +188,17 @@ def _run(
     return result.finished(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
 
 
+def _tell(
+    job: Job, data: formats.InputData, labels: formats.Labels | None, recorder: Recorder
+) -> None:
+    """Record notes and warnings on what was read."""
+    data.report(recorder)
+    for note in job.remarks:
+        recorder.note(note)
+    if labels is not None:
+        labels.report(recorder)
+
+
 def _views(
     job: Job, data: formats.InputData, inputs: Sequence[Input], source: str, recorder: Recorder
 ) -> dict[str, Any]:
@@ -220,7 +229,7 @@ def _read(
     if job.labels is None:
         return data, None
     pixels = None if data.image is None else data.image.shape[:2]
-    return data, labels_of(job.labels, data, pixels, job.data)
+    return data, labels_of(job.labels, data, pixels, job.data, strict=job.strict)
 
 
 def result_of(

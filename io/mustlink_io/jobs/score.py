@@ -55,7 +55,7 @@ def score(
     real: Labels | None = None
     if truth is not None:
         n, sides = int(found.size), about.sides
-        info = labels_beside(truth, n, known_names, sides, pixels, of_all=strict)
+        info = labels_beside(truth, n, known_names, sides, pixels, strict=strict)
         real = info.codes
         result["truth"] = agreement(found, real) | {
             "left_out": len(info.strange),

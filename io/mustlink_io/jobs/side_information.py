@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from mustlink.constraints import Constraints, Contradiction
 from mustlink.core.check import check_two_classes, refuse_row_numbers
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
+from mustlink.preprocessing.mixed import WORDS, FittedTable
 from mustlink_io import formats
 from mustlink_io.formats.tables import NodeNames, parquet_files
 from mustlink_io.formats.texts import is_of_texts
@@ -152,10 +154,53 @@ def class_shares(shares: list[float] | str, labels: NDArray[np.int64]) -> list[f
 
 
 def labels_of(
-    text: str, data: formats.InputData, pixels: tuple[int, ...] | None = None, source: str = ""
+    text: str,
+    data: formats.InputData,
+    pixels: tuple[int, ...] | None = None,
+    source: str = "",
+    *,
+    strict: bool = False,
 ) -> formats.Labels:
-    """Labels of the nodes of the data, whose file is `source`, as `labels_beside` reads them."""
-    return labels_beside(text, data.n_rows, data.names, data.sides, pixels, source)
+    """Labels of the nodes of the data, whose file is `source`, as `labels_beside` reads them.
+
+    With a note for each column of the data that says the same.
+    """
+    where = pixels, source
+    found = labels_beside(text, data.n_rows, data.names, data.sides, *where, strict=strict)
+    return replace(found, notes=(*found.notes, *_classes_in(data, found)))
+
+
+def _classes_in(data: formats.InputData, labels: formats.Labels) -> list[str]:
+    """A note for each column of a table whose values are the classes, as known rows have them."""
+    X, codes = data.value, labels.codes if data.kept is None else labels.codes[data.kept]
+    rows = np.flatnonzero(codes >= 0)
+    known = np.unique(codes[rows])
+    if not isinstance(X, np.ndarray) or not data.columns or known.size < 2:
+        return []
+    table = data.fitted if isinstance(data.fitted, FittedTable) else None
+    if data.fitted is not table:  # prepared by hand, column by column
+        return []
+    called = _called(labels)[1]
+    sources = np.arange(X.shape[1]) if table is None else table.sources
+    found = []
+    for at, name in enumerate(data.columns):
+        cells = X[rows][:, sources == at]
+        column = None if table is None else table.columns[at]
+        if column is not None and column.kind == WORDS:
+            if set(called) <= set(column.words):
+                code = np.array([column.words.index(one) for one in called])
+                same = cells.argmax(axis=1) == code[np.searchsorted(known, codes[rows])]
+                found += [name] if same.mean() > 0.5 else []
+        elif labels.classes is None and cells.shape[1] == 1:
+            numbers = codes[rows].astype(np.float64)
+            values = numbers if column is None else column.transform(numbers, "")[:, 0]
+            found += [name] if np.allclose(cells[:, 0], values, atol=1e-6) else []
+    return [
+        f"{data.place}: its column {store.text(name)[:40]!r} has the classes of the labels, and is "
+        f"taken as data; to leave it out: --drop {shlex.quote(name)}"
+        for name in found
+        if not any(f"its column {store.text(name)[:40]!r} is" in doubt for doubt in data.doubts)
+    ]
 
 
 def labels_beside(
@@ -166,15 +211,15 @@ def labels_beside(
     pixels: tuple[int, ...] | None,
     source: str = "",
     *,
-    of_all: bool = True,
+    strict: bool = False,
 ) -> formats.Labels:
     """Labels of n nodes in a file; as many as there are rows, or columns, are of these.
 
     The other side's are unknown. Where there are as many rows as columns they are of the rows.
-    Raises InputError, unless it need not be `of_all` not for unknown names of rows.
+    Raises InputError, if `strict` for each name of a row that is unknown, else if all are.
     """
     try:
-        return formats.load_classes(text, n, names, pixels, source, of_all=of_all)
+        return formats.load_classes(text, n, names, pixels, source, strict=strict)
     except formats.LabelCountError as error:
         return _of_one_side(text, sides, error)
 

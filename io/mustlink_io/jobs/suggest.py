@@ -69,8 +69,7 @@ def suggest_for(
             pixels = None if loaded.image is None else loaded.image.shape[:2]
             read = labels_of(labels, loaded, pixels, data)
             codes = read.codes
-            for note in read.notes:
-                recorder.note(note)
+            read.report(recorder)
         known = load_constraints(codes, constraints, n_nodes, loaded.names, labels)
         if sample_weight is not None:
             formats.load_weights(sample_weight, loaded.n_rows, loaded.names, data)

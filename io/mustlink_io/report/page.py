@@ -85,6 +85,7 @@ FILTERS = {
 
 
 KINDS = (".html", ".htm")
+_MARK = b": report of a mustlink run</title>"  # as in page.html
 _NAMED = 8  # groups in the verdict
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
@@ -329,7 +330,7 @@ def make(
             raise InputError(
                 f"{target}: a page is written as {' or '.join(KINDS)}; change the ending"
             )
-        writing.check_output(target, [path])
+        writing.check_output(target, [path], _MARK)
     if show is not None and target is None:
         raise InputError("--show: nothing is shown without a page; give -o, too")
     if image is not None and target is None and folder is None:

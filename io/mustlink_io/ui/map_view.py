@@ -173,6 +173,7 @@ class MapPicture:
 
 
 _WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
+_LEAST = 60  # pixels of a figure below which the browser has not laid it out yet
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
 _NAMED, _BY = 60, 20_000  # clusters whose names are on the map, and rows that say where
@@ -308,14 +309,14 @@ class MapView:
         )
         draw("x", "y", source=self._picked, size="size", fill_color=None, line_color="#000000",
              line_width=1, nonselection_line_alpha=1.0)  # fmt: skip
-        draw("x", "y", source=self._question, marker="star", size=26, fill_color="#f0e442",
-             line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
         self._names = ColumnDataSource({"x": [], "y": [], "text": []})
         self.figure.text(
             "x", "y", "text", source=self._names, text_font_size="14px", text_align="center",
             text_font_style="bold", text_color="#1f2933", text_baseline="middle",
             background_fill_color="white", background_fill_alpha=0.75, padding=3, border_radius=3,
         )  # fmt: skip
+        draw("x", "y", source=self._question, marker="star", size=26, fill_color="#f0e442",
+             line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
         lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
         self.figure.add_tools(lasso, TapTool(), PanTool(), zoom, ResetTool())
         self.figure.toolbar.active_drag = lasso
@@ -357,8 +358,9 @@ class MapView:
 
     def _resized(self, _: str, __: Any, wide: Any) -> None:
         """Draw as many pixels as the browser has room for."""
-        self._wide = min(max(int(wide), 1), _WIDEST)
-        self._moved(None)
+        if wide >= _LEAST:
+            self._wide = min(int(wide), _WIDEST)
+            self._moved(None)
 
     def _lassoed(self, event: Any) -> None:
         shape = event.geometry

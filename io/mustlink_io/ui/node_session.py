@@ -34,12 +34,6 @@ def _of_fits(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     return tuple(one for one in answers if one.asks_a_fit)
 
 
-def _pairs_of(known: NDArray[np.bool_]) -> int:
-    """Pairs of rows with labels."""
-    count = int(known.sum())
-    return count * (count - 1) // 2
-
-
 class NodeSession:
     """A clusterer or propagator that is refitted to the answers of a person.
 
@@ -86,6 +80,7 @@ class NodeSession:
         self._future: list[Version] = []
         self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
         self._states: dict[tuple[Answer, ...], dict[str, Any]] = {(): dict(vars(estimator))}
+        self._stop_of: dict[tuple[Answer, ...], int] = {(): 0}  # see `_last_stop`
         self._record("as fitted", 0.0, self.labels)
         if journal is not None and self.answers:
             labels, began = self.labels, perf_counter()
@@ -484,44 +479,95 @@ class NodeSession:
     def _fit(self) -> None:
         """Put the estimator into the state of `answers`.
 
-        It is reached by a refit from that of the last stop before, see `_stops`, whatever was
+        It is reached by a refit from that of the last stop before, see `_last_stop`, whatever was
         fitted in the meantime.
         """
         fits, states = _of_fits(self.answers), self._states
         if fits not in states:
-            stops = self._stops(fits)
-            at = max(stop for stop in stops if fits[:stop] in states)
-            for to in [*(one for one in stops if one > at), len(fits)]:
-                if fits[:to] not in states:
-                    self.estimator.__dict__ = dict(states[fits[:at]])
-                    self._refit(fits[:to])
-                    states[fits[:to]] = dict(vars(self.estimator))
-                at = to
+            at = self._last_stop(fits)
+            if fits not in states:
+                states[fits] = self._reached(fits, at, len(fits))[0]
             arrays = [one for one in vars(self.estimator).values() if isinstance(one, np.ndarray)]
             of_one = sum(one.nbytes for one in arrays)
-            least = {fits[:stop] for stop in stops} | {fits}
             for one in [*states][: -max(2, _STATES // max(of_one, 1))]:
-                if one not in least:
+                if self._stop_of[one] != len(one) and one != fits:
                     del states[one]
         self.estimator.__dict__ = dict(states[fits])
         self._name_again()
 
-    def _stops(self, fits: tuple[Answer, ...]) -> list[int]:
-        """How many of the answers were counted when a refit made the choices of its method anew.
+    def _last_stop(self, fits: tuple[Answer, ...]) -> int:
+        """How many of the answers were counted when a refit last made choices anew, 0 for none.
 
-        From 0 on. That takes long: the states in between are reached with the choices of the stop
-        before. As `InformedClusterer.refit` says, where there are twice as many constraints.
+        That takes long, and so the states behind are reached with the choices of this one, which
+        is among the states then. What is known is half to twice as much, or the method or K would
+        be another: see `Auto.refit` and `InformedClusterer.refit`.
         """
-        known = is_known(self._known_labels())
-        others = 0 if self._spreads else self._base.n_constraints - _pairs_of(known)
-        stops, last = [0], _pairs_of(known) + others
-        for at, one in enumerate(fits, 1):
-            known[one.nodes] |= one.kind == "label"
-            others += one.kind == "pair"
-            if (now := _pairs_of(known) + others) + 1 > 2 * (last + 1):
-                stops.append(at)
-                last = now
-        return stops
+        at = low = 0
+        for low in range(len(fits), -1, -1):
+            at = self._stop_of.get(fits[:low], -1)
+            if at >= 0 and fits[:at] in self._states:
+                break
+        while low < len(fits):
+            found = self._next_stop(fits, at, low)
+            at = at if found is None else found
+            low = len(fits) if found is None else found
+        return at
+
+    def _next_stop(self, fits: tuple[Answer, ...], at: int, low: int) -> int | None:
+        """The first stop behind `low` answers, which are no more than those behind the stop `at`.
+
+        A refit to fewer keeps the choices, one to more makes them anew: it is looked for where what
+        is known doubles, else from `low` on, by steps that double.
+        """
+
+        def anew(to: int) -> dict[str, Any] | None:
+            state, is_new = self._reached(fits, at, to)
+            if is_new:
+                return state
+            self._states[fits[:to]], self._stop_of[fits[:to]] = state, at
+            return None
+
+        last = len(fits)
+        first = min(max(self._doubled(fits, at), low + 1), last)
+        if (state := anew(first)) is None:
+            low = first
+            if low == last or (state := anew(last)) is None:
+                return None
+            first = last
+        step = 1 if first == last else first - 1 - low
+        while first - low > 1:  # a choice takes as long as many refits
+            middle = min(low + step, first - 1)
+            sooner = anew(middle)
+            low, first = (middle, first) if sooner is None else (low, middle)
+            state = state if sooner is None else sooner
+            step = 2 * step if sooner is None else max((first - low) // 4, 1)
+        self._states[fits[:first]], self._stop_of[fits[:first]] = state, first
+        return first
+
+    def _reached(self, fits: tuple[Answer, ...], at: int, to: int) -> tuple[dict[str, Any], bool]:
+        """The state of `to` answers, from that of `at`, and whether choices were made anew."""
+
+        def chosen_by() -> list[int]:  # how much was known
+            return [getattr(one, "_amount", 0) for one in (self.estimator, chosen(self.estimator))]
+
+        self.estimator.__dict__ = dict(self._states[fits[:at]])
+        before = chosen_by()
+        self._refit(fits[:to])
+        return dict(vars(self.estimator)), chosen_by() != before
+
+    def _doubled(self, fits: tuple[Answer, ...], at: int) -> int:
+        """The number of answers from which twice as much is known as by `at` of them, about."""
+        known, others = is_known(self._known_labels()), 0
+        by_pairs = not self._spreads and not isinstance(self.estimator, mustlink.Auto)
+        amounts = []
+        for one in (None, *fits):
+            if one is not None:
+                known[one.nodes] |= one.kind == "label"
+                others += one.kind == "pair"
+            count = int(known.sum())
+            amounts.append(others + (count * (count - 1) // 2 if by_pairs else count))
+        more = (to for to in range(at + 1, len(fits)) if amounts[to] + 1 > 2 * (amounts[at] + 1))
+        return next(more, len(fits))
 
     def _refit(self, answers: Sequence[Answer]) -> None:
         y = self._known_by(answers)

@@ -51,6 +51,7 @@ _BATCH = 10
 _LISTED = 200  # rows in doubt in a list, and last answers that can be taken back alone
 _OTHER = "another class, Enter"  # by which the page's script knows the field
 _KEYS = 30  # classes that have a button
+_CHOOSING = "choosing questions …"
 
 
 class QuestionsView:
@@ -82,9 +83,8 @@ class QuestionsView:
         self.other = pn.widgets.TextInput(
             placeholder=_OTHER, width=170, visible=False, margin=(2, 10)
         )
-        choosing = "choosing questions …"
-        self.ask.on_click(lambda _: status.during(choosing, self._begin))
-        self.doubtful.on_click(lambda _: status.during(choosing, self._doubt))
+        self.ask.on_click(lambda _: status.during(_CHOOSING, self._begin))
+        self.doubtful.on_click(lambda _: status.during(_CHOOSING, self._doubt))
         self.channel = Channel(session.place, self._came, self._commanded)
 
     def layout(self) -> Any:
@@ -188,10 +188,12 @@ class QuestionsView:
 
     def _answered(self) -> str:
         words = self._changed()
-        return words if self.session.waiting else f"{words}; no question is left, ask for more"
+        return words if self.session.waiting else f"{words}; no question is left: Enter asks more"
 
     def _commanded(self, command: str) -> None:
-        if command in ("next", "previous"):
+        if command == "ask":
+            self._status.during(_CHOOSING, self._begin)
+        elif command in ("next", "previous"):
             self.session.turn(1 if command == "next" else -1)
             self.refresh()
         else:

@@ -138,9 +138,12 @@ def session_of_file(
         made, where = _shown_and_map(show, map_of, int(estimator.labels_.size))
     else:
         data = formats.load(text, steps=steps, apart=apart)
-        data.report(recorded(observer))
+        recorder = recorded(observer)
+        data.report(recorder)
         pixels = None if data.image is None else data.image.shape[:2]
         known = None if labels is None else labels_of(labels, data, pixels, text)
+        if known is not None:
+            known.report(recorder)
         y = None if known is None else known.codes
         if data.left_out:
             raise InputError(f"{text}: {data.left_out} rows have missing values; fill them first")

@@ -64,6 +64,7 @@ document.addEventListener("keydown", (event) => {
     }
     const commands = {arrowright: "next", arrowleft: "previous", y: "together", n: "apart"};
     if (now.node === undefined) {
+        if (key == "enter" && at == document.body) { done(); send("ask"); }
         if (commands[key]) { done(); send(commands[key]); }
         return;
     }

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.formats.photographs import PAINTED_ON, load_strokes, save_image
+from mustlink_io.formats.photographs import OF_CUT, PAINTED_ON, load_strokes, save_image
 from mustlink_io.pictures.images import outlined
 from mustlink_io.ui.parts import (
     FIGURE,
@@ -152,9 +152,9 @@ class PictureSession:
         if self.labels is None:
             raise InputError("cut: there is none yet; paint with two colours at least")
         target, outline = self.files(path)
-        save_image(self.estimator.labels_.astype(np.uint8), target)
+        save_image(self.estimator.labels_.astype(np.uint8), target, OF_CUT)
         colours = np.array(self.colours, dtype=np.uint8)
-        save_image(outlined(self.image, self.labels, self._ground, colours), outline)
+        save_image(outlined(self.image, self.labels, self._ground, colours), outline, OF_CUT)
         return [str(target), str(outline)]
 
     @staticmethod
