@@ -29,9 +29,8 @@ def test_versions_differ_by_labels_and_errors():
     assert same.compare(JOB.name, said(), said())["verdict"] == "same"
     verdict = same.compare(JOB.name, said(), said(LABELS[::-1]))["verdict"]
     assert verdict.startswith("4 labels: ARI ")
-    renumbered = same.compare(JOB.name, said(), said(np.where(LABELS >= 0, 2 - LABELS, -1)))[
-        "verdict"
-    ]
+    otherwise = np.where(LABELS >= 0, 2 - LABELS, -1)
+    renumbered = same.compare(JOB.name, said(), said(otherwise))["verdict"]
     assert renumbered.endswith("labels: the same partition")
     assert "error: none -> no" in same.compare(JOB.name, said(), refused())["verdict"]
     assert same.compare(JOB.name, refused(), said())["verdict"] == same.RUNS_NOW
