@@ -18,13 +18,17 @@ from results import labels_of
 N = 150
 
 
+def three_groups():
+    """Points (N, 2), and the group of each."""
+    truth = np.repeat([0, 1, 2], N // 3)
+    return np.random.default_rng(0).normal(size=(N, 2)) + 4 * np.eye(3)[truth][:, :2], truth
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Three groups, a few labels and a name in the table, and the same table without these."""
     folder = tmp_path_factory.mktemp("data")
-    rng = np.random.default_rng(0)
-    truth = np.repeat([0, 1, 2], N // 3)
-    X = rng.normal(size=(N, 2)) + 4 * np.eye(3)[truth][:, :2]
+    X, truth = three_groups()
     few = np.where(np.arange(N) % 10 == 0, truth, -1)
     frame = pd.DataFrame(X, columns=["a", "b"])
     frame.to_csv(folder / "plain.csv", index=False)
@@ -120,9 +124,7 @@ def test_a_name_that_is_unknown_is_said_under_any_title(tmp_path):
 def leaves(tmp_path_factory):
     """A table with a class by name and by number, a column alike that is none, and few labels."""
     folder = tmp_path_factory.mktemp("leaves")
-    rng = np.random.default_rng(0)
-    truth = np.repeat([0, 1, 2], N // 3)
-    X = rng.normal(size=(N, 2)) + 4 * np.eye(3)[truth][:, :2]
+    X, truth = three_groups()
     kinds, ids = np.array(["ash", "elm", "oak"]), np.array([f"leaf{i:03}" for i in range(N)])
     table = pd.DataFrame({"leaf": ids, "a": X[:, 0], "b": X[:, 1]})
     table["neighbour"] = kinds[(truth + 1 + np.arange(N) % 2) % 3]

@@ -180,21 +180,20 @@ def _classes_in(data: formats.InputData, labels: formats.Labels) -> list[str]:
     table = data.fitted if isinstance(data.fitted, FittedTable) else None
     if data.fitted is not table:  # prepared by hand, column by column
         return []
-    called = _called(labels)[1]
+    called, numbers = _called(labels)[1], codes[rows].astype(np.float64)
     sources = np.arange(X.shape[1]) if table is None else table.sources
     found = []
-    for at, name in enumerate(data.columns):
-        cells = X[rows][:, sources == at]
-        column = None if table is None else table.columns[at]
+    for number, name in enumerate(data.columns):
+        at = np.flatnonzero(sources == number)
+        column = None if table is None else table.columns[number]
         if column is not None and column.kind == WORDS:
             if set(called) <= set(column.words):
                 code = np.array([column.words.index(one) for one in called])
-                same = cells.argmax(axis=1) == code[np.searchsorted(known, codes[rows])]
+                same = X[np.ix_(rows, at)].argmax(axis=1) == code[np.searchsorted(known, numbers)]
                 found += [name] if same.mean() > 0.5 else []
-        elif labels.classes is None and cells.shape[1] == 1:
-            numbers = codes[rows].astype(np.float64)
+        elif labels.classes is None and at.size == 1:
             values = numbers if column is None else column.transform(numbers, "")[:, 0]
-            found += [name] if np.allclose(cells[:, 0], values, atol=1e-6) else []
+            found += [name] if np.allclose(X[rows, at[0]], values, atol=1e-6) else []
     return [
         f"{data.place}: its column {store.text(name)[:40]!r} has the classes of the labels, and is "
         f"taken as data; to leave it out: --drop {shlex.quote(name)}"
