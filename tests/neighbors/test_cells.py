@@ -213,3 +213,4 @@ def test_work_grows_with_points_coordinates_and_neighbours():
     assert cells_work(10**6, 40, 15) > usual
     assert cells_work(10**6, 20, 30) > usual
     assert cells_work(10**6, 2, 15) < usual
+    assert cells_work(10**6, 20, 15, 4.0) < usual < cells_work(10**6, 20, 15, 20.0)

@@ -145,7 +145,8 @@ class Plan:
 class PlanInput:
     """A fit of `given` data by a method of some `cost`, in `memory`.
 
-    * `symmetric`: weights stored for a neighbour. `sooner`, `later`: why the time that is counted
+    * `symmetric`: weights stored for a neighbour. `dimension`: of neighbourhoods, where it is known.
+      `sooner`, `later`: why the time that is counted
       is not reached, or exceeded.
     * `labels`: points have labels, some of which are held out. `of_labels`: a propagation, and its
       `ways` to try on some `folds`; of a cut the ways from vectors to clusters.
@@ -161,6 +162,7 @@ class PlanInput:
     file_bytes: int
     clusters: int
     symmetric: float = SYMMETRIC
+    dimension: float | None = None
     sooner: str = ""
     later: str = ""
     labels: bool = False
@@ -299,7 +301,7 @@ def _graph(stages: _Stages) -> Size:
         seconds = given.search_seconds
     else:
         plan = knn_plan(n, d, k, fit.memory, held=home.held, by_rows=home.lazy)
-        seconds = neighbour_seconds(plan.method, n, d, k)
+        seconds = neighbour_seconds(plan.method, n, d, k, fit.dimension)
     stages.add("equal rows", PROGRAM + home.held + _ROW * rows + _BLOCK, rows * d)
     stages.add("kNN graph", plan.stages["kNN graph"], how=plan.method, seconds=seconds)
     for name in ("weights", "components"):
@@ -374,7 +376,7 @@ def plan_on_disk(fit: PlanInput, home: Home, cost: DiskCost) -> Plan:
     if fit.is_points:
         plan = stored_knn_plan(n, d, k, fit.memory, held=home.held)
         peak, there = plan.stages, plan.scratch + 8 * plan.entries + 12 * n
-        seconds = neighbour_seconds("stored cells", n, d, k)
+        seconds = neighbour_seconds("stored cells", n, d, k, fit.dimension)
         checking = duration("equal rows", n * d)
         stages.add("checking points", _READER + _CHECKED, seconds=checking)
         made: dict[str, Any] = {"how": "on disk", "disk": plan.scratch}

@@ -138,13 +138,14 @@ _EQUAL = 3  # rows equal to another one of the sample: of all rows many more are
 
 @dataclass(frozen=True)
 class Probe:
-    """What a sample shows: weights stored for each neighbour, and what is hard, in words.
+    """What a sample shows: weights for each neighbour, the dimension of neighbourhoods, what is hard.
 
     `sooner`: the time counted is not reached, `later`: it may be exceeded. `distinct` are the rows
     that differ, counted among all where the sample has equal ones.
     """
 
     symmetric: float = SYMMETRIC
+    dimension: float | None = None
     later: str = ""
     sooner: str = ""
     distinct: int | None = None
@@ -187,12 +188,13 @@ def probe(sample: NDArray[Any]) -> Probe:
     dimension = 1.0 / max(float(ratio.mean()), 1e-3)  # Levina & Bickel 2004
     symmetric = _symmetric(lists)
     if dimension < _STEEP and symmetric < _ONE_SIDED:
-        return Probe(sooner=sooner)
+        return Probe(dimension=dimension, sooner=sooner)
     later = (
         f"neighbourhoods of about {dimension:.0f} dimensions, {symmetric:.2f} weights for a "
         "neighbour: a search may take several times as long as was counted"
     )
-    return Probe(min(max(symmetric, SYMMETRIC), MOST_SYMMETRIC), later, sooner)
+    symmetric = min(max(symmetric, SYMMETRIC), MOST_SYMMETRIC)
+    return Probe(symmetric, dimension, later, sooner)
 
 
 def _symmetric(lists: NDArray[np.int64]) -> float:

@@ -226,6 +226,7 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         file_bytes=shape.file_bytes,
         clusters=job.clusters_planned,
         symmetric=seen.symmetric,
+        dimension=seen.dimension,
         sooner=seen.sooner,
         later=seen.later or (_VIEWS if any(named_view(one)[0] for one in job.views) else ""),
         labels=is_points and job.labels is not None,
