@@ -145,9 +145,8 @@ class Plan:
 class PlanInput:
     """A fit of `given` data by a method of some `cost`, in `memory`.
 
-    * `symmetric`: weights stored for a neighbour. `dimension`: of neighbourhoods, where it is known.
-      `sooner`, `later`: why the time that is counted
-      is not reached, or exceeded.
+    * `symmetric`: weights stored for a neighbour. `dimension`: of neighbourhoods, where known.
+      `sooner`, `later`: why the time that is counted is not reached, or exceeded.
     * `labels`: points have labels, some of which are held out. `of_labels`: a propagation, and its
       `ways` to try on some `folds`; of a cut the ways from vectors to clusters.
     * `views`: how weights of several graphs come, "chosen" or "given". `doubled`: constraints on

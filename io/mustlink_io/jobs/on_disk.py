@@ -138,9 +138,10 @@ _EQUAL = 3  # rows equal to another one of the sample: of all rows many more are
 
 @dataclass(frozen=True)
 class Probe:
-    """What a sample shows: weights for each neighbour, the dimension of neighbourhoods, what is hard.
+    """What a sample shows.
 
-    `sooner`: the time counted is not reached, `later`: it may be exceeded. `distinct` are the rows
+    `symmetric`: weights stored for each neighbour; `dimension`: that of neighbourhoods; `sooner`:
+    why the time counted is not reached, `later`: why it may be exceeded. `distinct` are the rows
     that differ, counted among all where the sample has equal ones.
     """
 
