@@ -305,12 +305,12 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.kind == LABELS and self.answers == CLUSTERS and not in_memory:
             data = replace(data, kind=PAIRS)
             recorder.note("method: CSP, as the graph stays on disk, where nothing else is tried")
-        self._known, self._amount = data.kind, data.amount
         ways = [way for way in self._ways(data) if self._runs(way, data, in_memory)]
         if data.kind == NOTHING and (data.y is not None or data.constraints is not None):
             doubt_content(data.known, recorder, is_given=True)
         if data.graph is None and in_memory and self._wants_graph(data, ways):
             data = replace(data, graph=self._graph_of(data, recorder))
+        self._known, self._amount = data.kind, data.amount  # by the graph, as a refit counts
         level = data.level
         tried = [Candidate(way.name, way.usual[level]) for way in ways]
         held = Held()
