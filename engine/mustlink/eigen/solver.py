@@ -16,12 +16,12 @@ from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.lobpcg import rayleigh_ritz
 from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
-    asked_tolerance,
     choose,
     first_pairs,
     n_guard_vectors,
     nested,
     plain_solve,
+    requested_tolerance,
     tell_end,
 )
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
@@ -145,7 +145,7 @@ def smallest_pairs(
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
-    tol = asked_tolerance(tol, laplacian.size, work.tau, single=work.single)
+    tol = requested_tolerance(tol, laplacian.size, work.tau, single=work.single)
     solver = choose(laplacian, k, solver)
     room = laplacian.size - laplacian.null.n_components
     k, extra = min(k, room), min(extra, max(0, room - k))
@@ -269,7 +269,7 @@ class DeflationKey(Key[DeflatedPolynomial]):
     seed: int
 
 
-def kept_inverse(work: Workspace, seed: int) -> Preconditioner:
+def cached_inverse(work: Workspace, seed: int) -> Preconditioner:
     """≈L̄⁻¹ on all nodes that have an edge; project where there is a null space.
 
     Where memory or time is limited, what takes the least of both.

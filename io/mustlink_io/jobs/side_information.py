@@ -55,7 +55,7 @@ class FileContradiction(Contradiction):
     file: formats.PairFile
 
     def __str__(self) -> str:
-        return self.told(self.file.row, self.file.node)
+        return self.text(self.file.row, self.file.node)
 
 
 def load_constraints(
