@@ -347,6 +347,21 @@ def test_a_damaged_file_counts_as_absent(folder, capsys, harm):
     assert any("damaged" in note for note in result["notes"])
 
 
+def test_a_number_that_changed_in_a_file_is_damage(tmp_path):
+    folder = work_folder.WorkFolder(tmp_path / "w", "data")
+    folder.keep("stage", "key", (np.arange(5.0),), 1.0)
+    folder.settle()
+    assert folder.recall("stage", "key", ()) is not None
+    (path,) = folder.folder.iterdir()
+    found = []
+    with h5py.File(path, "a") as file:
+        file.visititems(lambda _, one: found.append(one))
+        (numbers,) = (one for one in found if getattr(one, "dtype", None) == np.float64)
+        numbers[2] = 7.0
+    assert folder.recall("stage", "key", ()) is None
+    assert "damaged" in folder.troubles[0]
+
+
 def test_leftovers_of_killed_runs_go_and_nothing_else(folder, capsys):
     given_ = ("cluster", "data.h5", "-k", "3", "-o", "out.h5")
     mine = Path(".out.h5.0123456789ab.tmp")
