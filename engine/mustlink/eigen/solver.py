@@ -79,18 +79,18 @@ class PairsKey(SolutionKey[EigenResult]):
 class BasisKey(SolutionKey[SmoothBasis]):
     """Smoothest directions, see `smoothest`: all with the same steps allowed."""
 
-    def _steps_suit(self, asked: BasisKey, value: SmoothBasis) -> bool:
+    def _steps_suit(self, wanted: BasisKey, value: SmoothBasis) -> bool:
         sharp = self.limit == math.inf or bool((value.residuals <= self.tol).all())
-        return sharp or asked.limit <= self.limit
+        return sharp or wanted.limit <= self.limit
 
 
 @dataclass(frozen=True)
 class CarriedKey(BasisKey):
     """The span of the smoothest vectors of L̄_τ: of just so many, as L̄ sorts them anew."""
 
-    def serves(self, asked: CarriedKey, value: SmoothBasis) -> bool:
+    def serves(self, wanted: CarriedKey, value: SmoothBasis) -> bool:
         """As all solutions, but a longer basis does not begin with the shorter one."""
-        return self.count == asked.count and super().serves(asked, value)
+        return self.count == wanted.count and super().serves(wanted, value)
 
 
 @dataclass(frozen=True)
