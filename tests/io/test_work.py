@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from cases import blobs
 from mustlink.context.stage_cache import StageCache, digest, in_c_order
 from mustlink.core.observe import NEVER, Deadline, Recorder, Unheard
-from mustlink.neighbors.disk_knn import cached_disk_graph
+from mustlink.neighbors.disk_knn import cached_rows
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import model_tree, work_folder
 from mustlink_io.jobs import run as running
@@ -432,7 +432,7 @@ def test_a_graph_that_a_time_limit_cut_short_is_not_recalled_as_the_whole(tmp_pa
     def graph(folder, deadline=NEVER):
         recorder = Recorder(Unheard(), deadline)
         keeper = work_folder.WorkFolder(folder, "the same data")
-        found = cached_disk_graph(X, made_by, StageCache(recorder, keeper), **search)
+        found = cached_rows(X, made_by, StageCache(recorder, keeper), **search)
         keeper.settle()
         return found.info["recall"], recorder, keeper
 

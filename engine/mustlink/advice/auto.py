@@ -55,12 +55,7 @@ from mustlink.core.observe import Observer, Recorder, Unheard, recorded
 from mustlink.core.state import ClusterMixin, before, fits, fits_again, found_by_fit
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
-from mustlink.estimators.fit_input import (
-    graph_of_points,
-    graphs_of_views,
-    input_of,
-    warn_without_constraints,
-)
+from mustlink.estimators.fit_input import graph_of_points, graphs_of_views, input_of, warn_if_empty
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -313,7 +308,7 @@ class Auto(ClusterMixin, GraphEstimator):
         self._known, self._amount = data.kind, data.amount
         ways = [way for way in self._ways(data) if self._runs(way, data, in_memory)]
         if data.kind == NOTHING and (data.y is not None or data.constraints is not None):
-            warn_without_constraints(data.known, recorder, is_given=True)
+            warn_if_empty(data.known, recorder, is_given=True)
         if data.graph is None and in_memory and self._wants_graph(data, ways):
             data = replace(data, graph=self._graph_of(data, recorder))
         level = data.level

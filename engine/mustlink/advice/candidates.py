@@ -182,9 +182,8 @@ def compare(
 ) -> int:
     """Try every candidate on every fold, set their scores, and return how many were held out.
 
-    `trust` t is how many held-out labels or pairs count as much as what is expected, `evidence`
-    what the answers of a candidate by all of them tell about the edges, or, of pairs, its clusters
-    (n,).
+    `trust` t: so many held-out labels or pairs count as much as what is expected; `evidence`: what
+    the answers of a candidate by all of them tell about the edges, or, of pairs, its clusters (n,).
     Folds that are not done `until` then do not count.
     """
     if len(candidates) < 2:

@@ -30,8 +30,8 @@ from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import (
     Calibration,
     Evidence,
-    HeldOutEvidence,
     MembershipExponents,
+    Outcomes,
     calibrated,
     led_by,
     own_share,
@@ -242,15 +242,12 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             fitted = [one.fit(X, observer=quiet) for one in made]
             if not self._informed:
                 return fitted, of_clusters(fitted, Constraints.none(n_rows(X)), seed)
-            constraints = known(fitted[0].graph_)
-            if constraints.labels is None or not enough_labels(constraints.labels):
-                return fitted, of_clusters(fitted, constraints, seed)
+            side = known(fitted[0].graph_)
+            if side.labels is None or not enough_labels(side.labels):
+                return fitted, of_clusters(fitted, side, seed)
             rivals = [GFHF(affinity="precomputed", random_state=seed) for _ in fitted]
-            graphs, folds = (
-                [one.graph_ for one in fitted],
-                folds_of_labels(constraints.labels, seed),
-            )
-            return fitted, of_labels(rivals, graphs, constraints.labels, folds, quiet)
+            graphs, folds = [one.graph_ for one in fitted], folds_of_labels(side.labels, seed)
+            return fitted, of_labels(rivals, graphs, side.labels, folds, quiet)
 
         given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
         return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)
@@ -559,7 +556,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         self._calibrated = self.labels_, found
         return found
 
-    def _held_out(self, recorder: Recorder) -> list[HeldOutEvidence]:
+    def _held_out(self, recorder: Recorder) -> list[Outcomes]:
         """What fits to parts of the side information say of the rest; none where it is little."""
         given, k = self._given, self.report_.n_clusters
         if given is None or k < 2 or not can_hold_out(given, k):
@@ -574,7 +571,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
                 with suppress(InputError):  # what is left may be too little, or infeasible
                     quiet = Recorder(Unheard(), recorder.deadline)
                     twin = self._fitted_again(kept, quiet)
-                    parts.append(HeldOutEvidence.of(twin._evidence(), kept, held, number))
+                    parts.append(Outcomes.of(twin._evidence(), kept, held, number))
                 advance((number + 1) / _FITS)
         return parts
 

@@ -40,12 +40,7 @@ from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Feasible
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import (
-    bytes_of,
-    constraints_with_added,
-    graphs_of_views,
-    side_information,
-)
+from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, with_added
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel
 from mustlink.selection.regularization import check_regularization
@@ -173,7 +168,7 @@ class InformedClusterer(GraphClusterer):
             self._class_names = class_texts(y)
         with self._running(recorder):
             work = MemoryWork(self._grown(X, recorder))
-            given = constraints_with_added(self._given, work.graph.n_rows, y, constraints)
+            given = with_added(self._given, work.graph.n_rows, y, constraints)
             self._run_again(work, self._of_nodes(given, work))
             return self._numbered_as(labels, recorder, "add")._scored(recorder)
 

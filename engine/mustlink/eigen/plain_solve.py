@@ -194,7 +194,7 @@ def default_tolerance(n: int, *, single: bool = False) -> float:
     return max(usual, SINGLE_TOL) if single else usual
 
 
-def requested_tolerance(tol: float | None, n: int, tau: float, *, single: bool = False) -> float:
+def tolerance_for(tol: float | None, n: int, tau: float, *, single: bool = False) -> float:
     """What the caller names, or the default with τ times the mean degree added to every degree."""
     if tol is not None:
         return tol

@@ -21,8 +21,8 @@ from mustlink.eigen.plain_solve import (
     n_guard_vectors,
     nested,
     plain_solve,
-    requested_tolerance,
     tell_end,
+    tolerance_for,
 )
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
@@ -145,7 +145,7 @@ def smallest_pairs(
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
-    tol = requested_tolerance(tol, laplacian.size, work.tau, single=work.single)
+    tol = tolerance_for(tol, laplacian.size, work.tau, single=work.single)
     solver = choose(laplacian, k, solver)
     room = laplacian.size - laplacian.null.n_components
     k, extra = min(k, room), min(extra, max(0, room - k))

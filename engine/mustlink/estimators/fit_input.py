@@ -144,7 +144,7 @@ def side_information(
         raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
     is_given = y is not None or constraints is not None or prior is not None
     if recorder is not None and (needed or is_given):
-        warn_without_constraints(found, recorder, is_given=is_given)
+        warn_if_empty(found, recorder, is_given=is_given)
     return found
 
 
@@ -168,7 +168,7 @@ def known_of(n: int, y: Any, constraints: Constraints | None) -> Constraints:
     return constraints if found.is_empty else found + constraints
 
 
-def warn_without_constraints(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
+def warn_if_empty(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
     """Warn of no constraints, and of those that one cluster of all nodes keeps."""
     if not is_given:
         recorder.warn(
@@ -191,9 +191,7 @@ def warn_without_constraints(known: Constraints, recorder: Recorder, *, is_given
 # --- of the rows that were fitted, and of those that are added
 
 
-def constraints_with_added(
-    known: Constraints | None, n: int, y: Any, more: Constraints | None
-) -> Constraints:
+def with_added(known: Constraints | None, n: int, y: Any, more: Constraints | None) -> Constraints:
     """What is known of the first of n rows, with labels `y` (m,) of the new ones, and `more`.
 
     Raises InputError.

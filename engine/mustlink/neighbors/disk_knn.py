@@ -277,12 +277,10 @@ def graph_where_short(
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_to(estimator._allowance, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     search = {"random_state": seed, "n_jobs": estimator.n_jobs, "memory": budget}
-    return cached_disk_graph(X, made_by, StageCache(recorder, estimator._keeper), **search)
+    return cached_rows(X, made_by, StageCache(recorder, estimator._keeper), **search)
 
 
-def cached_disk_graph(
-    X: Any, made_by: dict[str, Any], cache: StageCache, **search: Any
-) -> DiskGraph:
+def cached_rows(X: Any, made_by: dict[str, Any], cache: StageCache, **search: Any) -> DiskGraph:
     """The graph of points (n, d) by `stored_knn_graph`, or what an earlier run kept of it.
 
     `made_by` are the parameters of the graph, `search` those of the search. Equal rows are nodes of

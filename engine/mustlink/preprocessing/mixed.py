@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mustlink.core.check import as_points
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.preprocessing.cells import ColumnValues, read_cells
+from mustlink.preprocessing.cells import RawColumn, read_cells
 from mustlink.preprocessing.request import column_title, listed
 
 Floats = NDArray[np.float64]
@@ -171,7 +171,7 @@ def _is_plain(cells: Any) -> bool:
     return kind in "biu" or (kind == "f" and not np.isnan(np.asarray(cells)).any())
 
 
-def fit_table(names: Sequence[str], read: Sequence[ColumnValues], where: str) -> FittedTable:
+def fit_table(names: Sequence[str], read: Sequence[RawColumn], where: str) -> FittedTable:
     """How the columns of a table become points; raises InputError where none says anything."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
@@ -184,7 +184,7 @@ def fit_table(names: Sequence[str], read: Sequence[ColumnValues], where: str) ->
     return FittedTable(columns, tuple(_notes(columns, read, why)))
 
 
-def _fit(name: str, cells: ColumnValues, why: dict[str, str]) -> TableColumn:
+def _fit(name: str, cells: RawColumn, why: dict[str, str]) -> TableColumn:
     """A column as it is prepared; `why` gets the reason where it is left out."""
     empty = cells.empty
     n, gaps = empty.size, bool(empty.any())
@@ -235,7 +235,7 @@ def is_row_numbers(x: NDArray[Any], n: int) -> bool:
 
 
 def _notes(
-    columns: Sequence[TableColumn], read: Sequence[ColumnValues], why: dict[str, str]
+    columns: Sequence[TableColumn], read: Sequence[RawColumn], why: dict[str, str]
 ) -> list[str]:
     kinds = Counter(column.kind for column in columns)
     there = ", ".join(f"{kinds[kind]} {what}" for kind, what in _CALLED.items() if kinds[kind])

@@ -198,9 +198,7 @@ def _classes_in(data: formats.InputData, labels: formats.Labels) -> list[str]:
         f"{data.place}: its column {store.text(name)[:40]!r} has the classes of the labels, and is "
         f"taken as data; to leave it out: --drop {shlex.quote(name)}"
         for name in found
-        if not any(
-            f"its column {store.text(name)[:40]!r} is" in warning for warning in data.warnings
-        )
+        if not any(f"its column {store.text(name)[:40]!r} is" in one for one in data.warnings)
     ]
 
 
