@@ -48,6 +48,19 @@ def test_clusters_of_the_data_are_stable_and_one_too_many_is_not():
     assert np.array_equal(ml.stability(right).ari, ml.stability(right).ari)
 
 
+def test_every_draw_leaves_out_edges_of_its_own():
+    """Draws are fits to graphs without some edges, which the caller's seed chooses."""
+    W, _ = planted_graph(np.random.default_rng(0), 90, 3, inside=0.2, across=0.05)
+    est = ml.NCut(3, affinity="precomputed", random_state=0).fit(W)
+    rng, draws = np.random.default_rng(7), []
+    for _ in range(3):
+        rest = without_edges(est.graph_, 0.5, int(rng.integers(2**31)))
+        found = ml.NCut(3, affinity="precomputed", random_state=0).fit(rest).labels_
+        draws.append(adjusted_rand_score(est.labels_, found))
+    assert len(set(draws)) > 1
+    np.testing.assert_array_equal(ml.stability(est, 3, random_state=7).ari, draws)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", ["CSP", "SSSC", "SRCP", "SSKK", "FastGE", "CSCGFHF", "Auto"])
 def test_what_is_known_is_known_again(method):

@@ -10,8 +10,8 @@ import mustlink as ml
 from mustlink.discretize.memberships import (
     Calibration,
     Evidence,
-    HeldOut,
     MembershipExponents,
+    Outcomes,
     calibrated,
 )
 from mustlink.graph import Graph
@@ -214,11 +214,11 @@ def test_labels_held_out_teach_how_sure_to_be():
 
     right = rng.random(3000) < own_share(softened(shares, nearness, labels, true), labels)
     nobody = np.empty(0, dtype=np.int64)
-    part = HeldOut(shares, nearness, labels, right, nobody, nobody, np.empty(0))
+    part = Outcomes(shares, nearness, labels, right, nobody, nobody, np.empty(0))
     found = calibrated(Calibration(MembershipExponents(0.6, 0.0)), [part])
     assert found.trust.edges == pytest.approx(2.0, rel=0.1)
     assert found.trust.embedding == 0
-    wrong = HeldOut(shares, nearness, labels, ~right | right, nobody, nobody, np.empty(0))
+    wrong = Outcomes(shares, nearness, labels, ~right | right, nobody, nobody, np.empty(0))
     assert (
         calibrated(Calibration(MembershipExponents(0.6, 0.0)), [wrong]).trust.edges
         > found.trust.edges

@@ -170,17 +170,17 @@ class Drawer:
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_nothing_is_kept_once_something_was_left_out():
     drawer, recorder = Drawer(), over()
-    shelf = StageCache(recorder, drawer)
-    assert shelf.kept("one", shelf.name_of("one", "here"), lambda: 1) == 1
+    cache = StageCache(recorder, drawer)
+    assert cache.kept("one", cache.name_of("one", "here"), lambda: 1) == 1
     assert len(drawer.kept) == 1
 
     def cut():
         recorder.skip_for_time("half of it")
         return 2
 
-    assert shelf.kept("two", shelf.name_of("two", "here"), cut) == 2
-    assert shelf.name_of("three", "here") is None
-    assert shelf.kept("one", "one", lambda: 3) == 3  # nor recalled: it may be of something else
+    assert cache.kept("two", cache.name_of("two", "here"), cut) == 2
+    assert cache.name_of("three", "here") is None
+    assert cache.kept("one", "one", lambda: 3) == 3  # nor recalled: it may be of something else
     assert len(drawer.kept) == 1
 
 
@@ -299,13 +299,13 @@ def test_a_graph_that_was_cut_short_while_it_was_written_is_not_recalled(tmp_pat
 
     def recalled(cut):
         recorder, folder = Cutting(cut), WorkFolder(tmp_path / "work", "data")
-        shelf = StageCache(recorder, folder)
+        cache = StageCache(recorder, folder)
 
         def make(write):
             recorder.warn("what is said")
             return write(2, block(recorder), {"kind": "knn"}, np.arange(2, dtype=np.int32))
 
-        found = shelf.kept_graph("graph on disk", shelf.name_of("graph", "data"), make)
+        found = cache.kept_graph("graph on disk", cache.name_of("graph", "data"), make)
         assert found.n_entries == 2
         assert "what is said" in recorder.warnings
         return folder.recalled

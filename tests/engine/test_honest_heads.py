@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mustlink as ml
 from cases import planted_graph
-from mustlink.clusterers.result_warnings import doubt_of_kept
+from mustlink.clusterers.result_warnings import broken_constraints
 from mustlink.core.observe import Recorder, StageRecord
 from mustlink.core.result import Report, feasible_in_words
 from mustlink.discretize.satisfaction import satisfaction
@@ -43,10 +43,10 @@ def test_trivial_answers_keep_half_on_balance(seed):
     known = ml.Constraints.from_labels(y)
     for found in (np.zeros(y.size, dtype=int), np.arange(y.size)):
         assert satisfaction(found, known)["balanced"] == 0.5
-        assert "on average" in doubt_of_kept(found, known)
+        assert "on average" in broken_constraints(found, known)
     perfect = satisfaction(np.maximum(y, 0), known)
     assert perfect["balanced"] == 1
-    assert doubt_of_kept(np.maximum(y, 0), known) is None
+    assert broken_constraints(np.maximum(y, 0), known) is None
 
 
 def test_must_links_that_are_mostly_broken_are_a_doubt_however_many_cannot_links_are_kept():
@@ -57,7 +57,7 @@ def test_must_links_that_are_mostly_broken_are_a_doubt_however_many_cannot_links
     assert kept["kept"] > 0.9
     assert kept["balanced"] == (kept["must_kept"] + 1) / 2
     assert (
-        doubt_of_kept(halves, known)
+        broken_constraints(halves, known)
         == "40% of the must-links are kept, and 100% of the cannot-links"
     )
 
@@ -76,7 +76,7 @@ def test_must_links_that_are_mostly_broken_are_a_doubt_however_many_cannot_links
 def test_one_kind_is_compared_with_random_clusters_of_the_same_sizes(belief, found, words):
     pairs = [[0, 1], [0, 2]] if belief < 0 else [[0, 1], [0, 3]]
     known = ml.Constraints.from_pairs(pairs, belief, n_nodes=4)
-    assert doubt_of_kept(np.array(found), known).startswith(words)
+    assert broken_constraints(np.array(found), known).startswith(words)
 
 
 @pytest.mark.parametrize("subspace", [3, 5, "exact"])
@@ -217,7 +217,9 @@ def test_notes_and_warnings_are_told_apart():
     recorder.note("a choice")
     with pytest.warns(DoubtfulResultWarning):
         recorder.warn("a doubt")
-    told = Report("NCut", 3, 2, choices={}, convergence=None, satisfaction=None, **recorder.told())
+    told = Report(
+        "NCut", 3, 2, choices={}, convergence=None, satisfaction=None, **recorder.report_parts()
+    )
     assert told.to_dict()["notes"] == ["a choice"] == recorder.remarks
     assert told.to_dict()["warnings"] == ["a doubt"]
 

@@ -109,8 +109,8 @@ def test_what_disk_and_memory_keep_has_one_key(graph):
 
 
 def test_nothing_is_kept_without_a_name():
-    shelf = StageCache(Recorder())
-    assert shelf.name_of("stage", "origin") is None
+    cache = StageCache(Recorder())
+    assert cache.name_of("stage", "origin") is None
     assert Derived().origin is None
 
 

@@ -349,7 +349,7 @@ def test_far_numbers_that_are_forced_need_room(tmp_path):
     with pytest.raises(InputError, match="begin it with the header `source,target,weight`"):
         formats.load(f"{tmp_path}/g.csv")
     (tmp_path / "g.csv").write_text("person,friend,strength\n" + "ann,bo,1\nbo,cy,2\ncy,bo,3\n" * 3)
-    (doubt,) = formats.load(f"{tmp_path}/g.csv").doubts
+    (doubt,) = formats.load(f"{tmp_path}/g.csv").warnings
     assert "begin it with the header `source,target,weight`" in doubt
 
 

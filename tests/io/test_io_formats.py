@@ -165,9 +165,9 @@ def test_a_coordinate_that_numbers_or_labels_rows_is_doubted(tmp_path, header, d
     found = formats.load(str(path))
     assert found.kind == "points"
     if doubted is None:
-        assert found.doubts == ()
+        assert found.warnings == ()
     else:
-        (doubt,) = found.doubts
+        (doubt,) = found.warnings
         assert f"column {doubted!r} is taken as a coordinate" in doubt
         assert "leave it out" in doubt
 

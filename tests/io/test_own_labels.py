@@ -114,7 +114,7 @@ def test_a_name_that_is_unknown_is_said_under_any_title(tmp_path):
         formats.load_classes(str(path), 3, names, strict=True)
     found = formats.load_classes(str(path), 3, names)
     assert (found.codes.tolist(), found.strange) == ([0, -1, 1], ("fir",))
-    (doubt,) = found.doubts
+    (doubt,) = found.warnings
     assert "few.csv: 1 row is left out: no node of trees.csv is named 'fir'" in doubt
     path.write_text("tree,kind\nash,a\noak,b\n")
     assert formats.load_classes(str(path), 3, names).codes.tolist() == [0, -1, 1]

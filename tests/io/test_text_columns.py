@@ -69,7 +69,7 @@ def test_ids_that_are_words_become_columns_if_asked(tmp_path):
     path = table(tmp_path / "t.csv", user_id=np.array(list("abcd"))[np.arange(N) % 4])
     found = formats.load(path, steps=Preparation(one_hot=("kind", "user_id")))
     assert found.value.shape == (N, 8)
-    assert not found.doubts
+    assert not found.warnings
 
 
 @pytest.mark.thorough(but=1)
@@ -120,7 +120,7 @@ def test_columns_that_are_left_out_are_as_if_they_were_not_there(tmp_path, endin
     plain = table(tmp_path / f"p.{ending}", size_too=np.arange(N) % 7)
     wanted = formats.load(plain, steps=Preparation(one_hot=("kind",)))
     np.testing.assert_array_equal(found.value, wanted.value)
-    assert not found.doubts
+    assert not found.warnings
     assert found.left_out == 0
     shape = shape_of(path, steps)
     assert (shape.n, shape.d) == found.value.shape

@@ -311,7 +311,7 @@ def test_what_is_said_of_directions(tmp_path, lines, notes, doubts):
     path = tmp_path / "g.edges"
     path.write_text(lines)
     loaded = formats.load(str(path))
-    assert (len(loaded.notes), len(loaded.doubts)) == (notes, doubts)
+    assert (len(loaded.notes), len(loaded.warnings)) == (notes, doubts)
     assert (loaded.value != loaded.value.T).nnz == 0
 
 

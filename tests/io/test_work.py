@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from cases import blobs
 from mustlink.context.stage_cache import StageCache, digest, in_c_order
 from mustlink.core.observe import NEVER, Deadline, Recorder, Unheard
-from mustlink.neighbors.disk_knn import kept_rows
+from mustlink.neighbors.disk_knn import cached_rows
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import model_tree, work_folder
 from mustlink_io.jobs import run as running
@@ -148,30 +148,30 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
 
     for _ in range(2):
         recorder = Recorder()
-        shelf = StageCache(recorder, work_folder.WorkFolder(tmp_path / "w", "data"))
-        name = shelf.name_of("stage", "origin", 1, None)
-        value = shelf.kept("stage", name, compute)
+        cache = StageCache(recorder, work_folder.WorkFolder(tmp_path / "w", "data"))
+        name = cache.name_of("stage", "origin", 1, None)
+        value = cache.kept("stage", name, compute)
         assert value[0].tolist() == [0, 1, 2]
         assert recorder.notes == ["remarkable"]
-        shelf.settle()
+        cache.settle()
     assert len(calls) == 1
-    shelf.kept("stage", shelf.name_of("stage", "origin", 2, None), compute)
-    shelf.kept("stage", shelf.name_of("stage", None, 1, None), compute)
+    cache.kept("stage", cache.name_of("stage", "origin", 2, None), compute)
+    cache.kept("stage", cache.name_of("stage", None, 1, None), compute)
     assert len(calls) == 3
 
 
 def test_what_has_no_digest_is_not_kept(tmp_path):
-    shelf = StageCache(Recorder(), work_folder.WorkFolder(tmp_path / "w", "data"))
-    assert shelf.name_of("stage", "origin", object()) is None
-    assert shelf.kept("stage", None, lambda: 3) == 3
+    cache = StageCache(Recorder(), work_folder.WorkFolder(tmp_path / "w", "data"))
+    assert cache.name_of("stage", "origin", object()) is None
+    assert cache.kept("stage", None, lambda: 3) == 3
     assert not (tmp_path / "w").exists()
 
 
 def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     (tmp_path / "w").write_text("a file where the folder should be")
     keeper = work_folder.WorkFolder(tmp_path / "w", "data")
-    shelf = StageCache(Recorder(), keeper)
-    assert shelf.kept("stage", shelf.name_of("stage", "origin"), lambda: 3) == 3
+    cache = StageCache(Recorder(), keeper)
+    assert cache.kept("stage", cache.name_of("stage", "origin"), lambda: 3) == 3
     keeper.settle()
     assert "not stored" in keeper.troubles[0]
 
@@ -347,6 +347,21 @@ def test_a_damaged_file_counts_as_absent(folder, capsys, harm):
     assert any("damaged" in note for note in result["notes"])
 
 
+def test_a_number_that_changed_in_a_file_is_damage(tmp_path):
+    folder = work_folder.WorkFolder(tmp_path / "w", "data")
+    folder.keep("stage", "key", (np.arange(5.0),), 1.0)
+    folder.settle()
+    assert folder.recall("stage", "key", ()) is not None
+    (path,) = folder.folder.iterdir()
+    found = []
+    with h5py.File(path, "a") as file:
+        file.visititems(lambda _, one: found.append(one))
+        (numbers,) = (one for one in found if getattr(one, "dtype", None) == np.float64)
+        numbers[2] = 7.0
+    assert folder.recall("stage", "key", ()) is None
+    assert "damaged" in folder.troubles[0]
+
+
 def test_leftovers_of_killed_runs_go_and_nothing_else(folder, capsys):
     given_ = ("cluster", "data.h5", "-k", "3", "-o", "out.h5")
     mine = Path(".out.h5.0123456789ab.tmp")
@@ -417,7 +432,7 @@ def test_a_graph_that_a_time_limit_cut_short_is_not_recalled_as_the_whole(tmp_pa
     def graph(folder, deadline=NEVER):
         recorder = Recorder(Unheard(), deadline)
         keeper = work_folder.WorkFolder(folder, "the same data")
-        found = kept_rows(X, made_by, StageCache(recorder, keeper), **search)
+        found = cached_rows(X, made_by, StageCache(recorder, keeper), **search)
         keeper.settle()
         return found.info["recall"], recorder, keeper
 

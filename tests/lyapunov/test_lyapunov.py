@@ -33,7 +33,7 @@ from mustlink.lyapunov.fields import (
 from mustlink.lyapunov.filters import Diffusion, exponential_sum, filter_of
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.regions import MemoryRows
-from mustlink.lyapunov.sources import Sources, given_pairs, sources_at
+from mustlink.lyapunov.sources import Sources, source_pairs, sources_at
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.protocol import Edges
 
@@ -185,7 +185,7 @@ def test_sources_are_the_pairs(shape):
         assert (abs(Y.C - Y.C.T)).nnz == 0
         assert np.diff(Y.C.indptr).all()
         assert Y.largest >= np.abs(wanted).max() - 1e-14
-        pattern, beliefs = given_pairs(Y)
+        pattern, beliefs = source_pairs(Y)
         pairs = on_edges(pattern, beliefs)
         np.testing.assert_allclose(pairs.toarray(), wanted, atol=1e-14)
         assert pairs.has_sorted_indices
@@ -245,7 +245,7 @@ def test_a_selection_of_pairs_says_what_they_say(monkeypatch, shape):
     B = problem.sources.B
     before = B.toarray()
     monkeypatch.setattr(sources, "_GIVEN", 40)
-    pattern, beliefs = given_pairs(problem.sources)
+    pattern, beliefs = source_pairs(problem.sources)
     found = on_edges(pattern, beliefs).toarray()
     B.check_format(full_check=True)
     np.testing.assert_array_equal(B.toarray(), before)
@@ -935,7 +935,7 @@ def test_all_solvers_say_the_same(shape):
     }
     dense = found["dense"]
     assert found["auto"].convergence.solver == "dense"
-    given, beliefs = given_pairs(problem.sources)
+    given, beliefs = source_pairs(problem.sources)
     F, Y = wanted_of(W, known, problem)
     sign = F[given.rows, given.indices] * beliefs > 0
     for one in found.values():

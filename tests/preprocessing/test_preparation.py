@@ -72,6 +72,15 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("impute", [None, "mean"])
+@pytest.mark.parametrize("standardize", [None, "robust"])
+def test_the_points_of_the_caller_stay(table, impute, standardize):
+    X = table if impute is None else with_gaps(table)
+    before, steps = X.copy(), Preparation(standardize, (CODES,), impute, drop=(1,))
+    prepared(X, steps).fitted.transform(X)
+    np.testing.assert_array_equal(X, before)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_blocks_of_rows_are_prepared_as_the_whole_array(table, block_rows, case):
     asked, whole = CASES[case]

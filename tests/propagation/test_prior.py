@@ -13,6 +13,7 @@ from cases import blobs, random_graph
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.propagation.prior import GivenPrior, LabelSet
+from mustlink_io.hdf5.work_folder import WorkFolder
 
 POINTS = {"LLELP", "LLELPC", "LTSALP", "LTSALPC", "LNP"}
 
@@ -145,6 +146,22 @@ def test_equal_points_believe_together():
         np.testing.assert_allclose(
             repeated.decision_function(), weighted.decision_function()[rows], atol=1e-7
         )
+
+
+def test_what_an_earlier_run_kept_is_of_its_prior_and_belief(tmp_path):
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((40, 3)), some_labels(rng, 40, 2)
+    (prior, belief), (other, less) = some_prior(rng, 40, 2), some_prior(rng, 40, 2)
+    folder, gained = WorkFolder(tmp_path / "work", "data"), []
+    for given in ((prior, belief), (other, belief), (prior, less), (prior, belief)):
+        how = dict(zip(("prior", "belief"), given, strict=True))
+        before = folder.recalled
+        found = ml.GFHF(random_state=0).keep_in(folder).fit(X, y, **how)
+        gained.append(folder.recalled - before)
+        fresh = ml.GFHF(random_state=0).fit(X, y, **how)
+        np.testing.assert_array_equal(found.decision_function(), fresh.decision_function())
+    assert gained[3] > gained[1] == gained[2]  # the last is as the first
+    folder.settle()
 
 
 def test_it_decides_where_labels_are_few():

@@ -55,7 +55,7 @@ from mustlink.core.observe import Observer, Recorder, Unheard, recorded
 from mustlink.core.state import ClusterMixin, before, fits, fits_again, found_by_fit
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import InputError, MustlinkError
-from mustlink.estimators.fit_input import doubt_content, graph_of_points, graphs_of_views, input_of
+from mustlink.estimators.fit_input import graph_of_points, graphs_of_views, input_of, warn_if_empty
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -307,7 +307,7 @@ class Auto(ClusterMixin, GraphEstimator):
             recorder.note("method: CSP, as the graph stays on disk, where nothing else is tried")
         ways = [way for way in self._ways(data) if self._runs(way, data, in_memory)]
         if data.kind == NOTHING and (data.y is not None or data.constraints is not None):
-            doubt_content(data.known, recorder, is_given=True)
+            warn_if_empty(data.known, recorder, is_given=True)
         if data.graph is None and in_memory and self._wants_graph(data, ways):
             data = replace(data, graph=self._graph_of(data, recorder))
         self._known, self._amount = data.kind, data.amount  # by the graph, as a refit counts
@@ -396,14 +396,14 @@ class Auto(ClusterMixin, GraphEstimator):
 
         spread, folds = data.kind == LABELS, data.folds() if data.enough else []
 
-        def told(one: Candidate) -> Any:
+        def evidence(one: Candidate) -> Any:
             with suppress(MustlinkError):
                 way = WAYS[one.name]
                 return trials.nats(way) if spread else trials.clusters(way)
             return 0.0 if spread else np.zeros(data.n, dtype=np.int64)
 
         trust = _OF_TABLES if spread and not data.is_network else _ENOUGH[data.kind]
-        how = (told,) if spread or not folds else ()
+        how = (evidence,) if spread or not folds else ()
         amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, *how)
         if not (spread and amount):
             return Held(amount)
@@ -449,10 +449,10 @@ class Auto(ClusterMixin, GraphEstimator):
             more["prior"], more["belief"] = data.prior, data.belief
             more |= self._prior(way, data, graph, recorder)
             if graph is None:
-                return made.fit(data.X, data.labels_given, **more)
+                return made.fit(data.X, data.named_labels, **more)
             if data.points is None:
-                return made.fit(graph, data.labels_given, **more)
-            return made.fit(data.X, data.labels_given, graph=graph, **more)
+                return made.fit(graph, data.named_labels, **more)
+            return made.fit(data.X, data.named_labels, graph=graph, **more)
         if spreads:
             made._columns_of = None if graph is None else data.points
         if data.kind != NOTHING:
@@ -506,7 +506,7 @@ class Auto(ClusterMixin, GraphEstimator):
             fitted.set_params(n_clusters=self.n_clusters)
         more: dict[str, Any] = {}
         if data.kind == LABELS and self.answers == CLASSES:
-            more = {**self._prior(way, data, data.graph, recorder), "y": data.labels_given}
+            more = {**self._prior(way, data, data.graph, recorder), "y": data.named_labels}
         elif data.kind != NOTHING:
             more = {"y": data.y, "constraints": data.constraints}
         fitted.refit(observer=recorder, **more)

@@ -39,7 +39,7 @@ _REPEATED, _FEW_PAIRS = 40, 300  # labels and pairs up to which they are dealt a
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _PointRows:
     """Rows of points, of which something is known before they have a graph."""
 
     n_rows: int
@@ -80,7 +80,7 @@ class AutoInput:
     ) -> AutoInput:
         """What is known of X, checked; raises InputError."""
         check_prior("Auto", True, prior, belief)
-        where: Any = X if isinstance(X, Graph | DiskGraph) else _Rows(n_rows(X))
+        where: Any = X if isinstance(X, Graph | DiskGraph) else _PointRows(n_rows(X))
         known = side_information(where, y, constraints)
         kind = NOTHING if known.is_empty and prior is None else PAIRS
         classes = known.classes.size
@@ -101,7 +101,7 @@ class AutoInput:
         return self.known.labels
 
     @property
-    def labels_given(self) -> Any:
+    def named_labels(self) -> Any:
         """Labels (n,) as they were given, with the names of their classes."""
         return self.labels if self.constraints is not None else self.y
 
@@ -172,18 +172,18 @@ class AutoInput:
         """Some thousand rows, with their labels or pairs and with their own graph."""
         rng = np.random.default_rng(seed)
         if self.kind == LABELS:
-            told = np.flatnonzero(self.labels >= 0)
-            told = rng.choice(told, min(_LABELS, told.size), replace=False)
+            nodes = np.flatnonzero(self.labels >= 0)
+            nodes = rng.choice(nodes, min(_LABELS, nodes.size), replace=False)
         else:
             pairs = self.known.merged[0]
             some = rng.choice(len(pairs), min(MOST_PAIRS, len(pairs)), replace=False)
-            told = np.unique(pairs[some])
+            nodes = np.unique(pairs[some])
         others = sample_rows(self.n, self.n_classes or 0)
-        rows = np.union1d(told, rng.choice(self.n, min(others, self.n), replace=False))
+        rows = np.union1d(nodes, rng.choice(self.n, min(others, self.n), replace=False))
         known = self.known[rows]
         if self.kind == LABELS:  # of the others they would be too many
             labels = np.full(self.n, -1, dtype=np.int64)
-            labels[told] = self.labels[told]
+            labels[nodes] = self.labels[nodes]
             known = Constraints.from_labels(labels[rows])
         own = self.points
         points = prepare(own, "euclidean").gather(rows) if is_rows(own) else own[rows]

@@ -178,18 +178,20 @@ def compare(
     trust: float,
     recorder: Recorder,
     until: Deadline,
-    told: Callable[[Candidate], Any] | None = None,
+    evidence: Callable[[Candidate], Any] | None = None,
 ) -> int:
     """Try every candidate on every fold, set their scores, and return how many were held out.
 
-    `trust` t is how many held-out labels or pairs count as much as what is expected, `told` what
+    `trust` t: so many held-out labels or pairs count as much as what is expected; `evidence`: what
     the answers of a candidate by all of them tell about the edges, or, of pairs, its clusters (n,).
     Folds that are not done `until` then do not count.
     """
     if len(candidates) < 2:
         return 0
     with recorder.stage("choosing by what was held out") as advance:
-        answers = [told(one) for one in candidates if told is not None and not until.is_over]
+        answers = [
+            evidence(one) for one in candidates if evidence is not None and not until.is_over
+        ]
         if len(answers) == len(candidates):
             of_pairs = np.ndim(answers[0]) > 0
             shares = agreements(answers) if of_pairs else np.array(answers) / max(*answers, 1e-300)
@@ -316,12 +318,12 @@ def reason(chosen: Candidate, tried: Sequence[Candidate], kind: str, held: int) 
         if chosen.agrees is not None:
             more = " and by how far its clusters agree with those of the others"
         return f"usually the best with so little known{more}; too few {kind} to hold some out"
-    told = f"{chosen.held_out:.1%} right by {held} held-out labels, each class by its size"
+    text = f"{chosen.held_out:.1%} right by {held} held-out labels, each class by its size"
     if kind == PAIRS:
-        told = f"agrees with held-out pairs by {chosen.held_out:.2f} (adjusted Rand index)"
+        text = f"agrees with held-out pairs by {chosen.held_out:.2f} (adjusted Rand index)"
     others = [one for one in tried if one is not chosen and one.held_out is not None]
     if others:
         next_ = max(others, key=lambda one: one.score)
         figure = f"{next_.held_out:.1%}" if kind == LABELS else f"{next_.held_out:.2f}"
-        told += f"; {next_.name} {figure}"
-    return told
+        text += f"; {next_.name} {figure}"
+    return text

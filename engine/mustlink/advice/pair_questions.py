@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.advice.situation import Situation, Walks, given_of
+from mustlink.advice.situation import Situation, Walks, constraints_of_fit
 from mustlink.constraints.closure import LARGE, MustTrees, PairGroups, gather, outvoted
 from mustlink.core.check import as_integer, as_random_state, check_choice, check_share
 from mustlink.core.observe import Unheard
@@ -376,7 +376,7 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     draws = as_integer(draws, "draws", 1)
     rng = as_random_state(random_state)
     est = chosen(est)
-    given = given_of(est)
+    given = constraints_of_fit(est)
     if given.is_empty:
         return Settled(1.0, 0.0, enough=False, draws=0)
     share = _OF_PAIRS if given.kind == "pairs" else _HELD

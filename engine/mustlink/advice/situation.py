@@ -44,7 +44,7 @@ class Situation:
     def of(cls, estimator: Any) -> Self:
         """Of a fitted estimator; raises InputError where it takes no labels and no constraints."""
         estimator = chosen(estimator)
-        given, graph = given_of(estimator), estimator.graph_
+        given, graph = constraints_of_fit(estimator), estimator.graph_
         weights = getattr(estimator, "_row_weights", None)
         laplacian = laplacian_of(estimator._view(graph, Recorder(Unheard()), row_weights=weights))
         labelled = np.zeros(laplacian.size, dtype=np.bool_)
@@ -106,7 +106,7 @@ def uncertainties(situation: Situation) -> Floats:
     return np.clip(found, 0.0, 1.0)
 
 
-def given_of(estimator: Any) -> Constraints:
+def constraints_of_fit(estimator: Any) -> Constraints:
     """The side information of the last fit; labels of a propagator as constraints.
 
     Raises InputError unless it is a fitted estimator with labels or constraints.

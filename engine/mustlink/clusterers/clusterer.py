@@ -30,8 +30,8 @@ from mustlink.discretize.cuts import network_scores
 from mustlink.discretize.memberships import (
     Calibration,
     Evidence,
-    HeldOut,
     MembershipExponents,
+    Outcomes,
     calibrated,
     led_by,
     own_share,
@@ -242,12 +242,12 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             fitted = [one.fit(X, observer=quiet) for one in made]
             if not self._informed:
                 return fitted, of_clusters(fitted, Constraints.none(n_rows(X)), seed)
-            told = known(fitted[0].graph_)
-            if told.labels is None or not enough_labels(told.labels):
-                return fitted, of_clusters(fitted, told, seed)
+            side = known(fitted[0].graph_)
+            if side.labels is None or not enough_labels(side.labels):
+                return fitted, of_clusters(fitted, side, seed)
             rivals = [GFHF(affinity="precomputed", random_state=seed) for _ in fitted]
-            graphs, folds = [one.graph_ for one in fitted], folds_of_labels(told.labels, seed)
-            return fitted, of_labels(rivals, graphs, told.labels, folds, quiet)
+            graphs, folds = [one.graph_ for one in fitted], folds_of_labels(side.labels, seed)
+            return fitted, of_labels(rivals, graphs, side.labels, folds, quiet)
 
         given = input_of(X, None, self.affinity, self.n_neighbors, self.metric)
         return graph_by_evidence(self, X, given and given[0], recorder, k, verdict)
@@ -272,7 +272,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             n,
             nnz,
             columns + n_guard_vectors(columns),
-            told=self._places_known,
+            constrained=self._places_known,
             spreads=self.cost(k).spreads,
         )
 
@@ -364,7 +364,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
             choices={**choices, "graph": dict(work.info)},
             convergence=convergence,
             satisfaction=kept,
-            **work.recorder.told(),
+            **work.recorder.report_parts(),
             extra={"n_components": work.n_components, **extra},
         )
 
@@ -382,7 +382,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
 
     def _report_more(self, recorder: Recorder, **extra: Any) -> None:
         """Add entries to the report, and the notes and warnings since."""
-        remarks = recorder.told()
+        remarks = recorder.report_parts()
         self.report_ = replace(
             self.report_,
             extra={**self.report_.extra, **extra},
@@ -556,7 +556,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         self._calibrated = self.labels_, found
         return found
 
-    def _held_out(self, recorder: Recorder) -> list[HeldOut]:
+    def _held_out(self, recorder: Recorder) -> list[Outcomes]:
         """What fits to parts of the side information say of the rest; none where it is little."""
         given, k = self._given, self.report_.n_clusters
         if given is None or k < 2 or not can_hold_out(given, k):
@@ -571,7 +571,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
                 with suppress(InputError):  # what is left may be too little, or infeasible
                     quiet = Recorder(Unheard(), recorder.deadline)
                     twin = self._fitted_again(kept, quiet)
-                    parts.append(HeldOut.of(twin._evidence(), kept, held, number))
+                    parts.append(Outcomes.of(twin._evidence(), kept, held, number))
                 advance((number + 1) / _FITS)
         return parts
 

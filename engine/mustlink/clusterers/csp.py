@@ -5,11 +5,11 @@ eigenvalue is the largest and line 11 may cut at 0.
 
      1  D, vol                                         `NormalizedLaplacian`, built once a graph
      2  L̄ = I − D^-½AD^-½,  Q̄ = D^-½QD^-½                `CSP._formulation`
-     3  λ_{K−1}, the (K − 1)th largest eigenvalue of Q̄   `ConstrainedCut.solve` and on
-     4  if β >= λ_{K−1}·vol: no solution
-     8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)
-     9  keep λ > 0, ‖v‖² = vol
-    10  V: the K − 1 of them with least vᵀL̄v            (WHC11: K)
+     3  λ_{K−1}, the (K − 1)th largest eigenvalue of Q̄   `ConstrainedCut.kth`
+     4  if β >= λ_{K−1}·vol: no solution                `check_beta`
+     8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)            `eigen.pencil.feasible_pairs`
+     9  keep λ > 0, ‖v‖² = vol                          the same
+    10  V: the K − 1 of them with least vᵀL̄v            `PencilSolution.cheapest` (WHC11: K)
     11  k-means on the rows of D^-½V, or its sign         `selection.constrained_fit`
 
 In a smooth subspace L̄ and Q̄ are projected, and the lines are the same.

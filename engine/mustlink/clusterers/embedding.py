@@ -128,7 +128,7 @@ class GraphEmbedding(GraphTransformer, GraphEstimator):
             choices={"solver": found.convergence.solver, "graph": dict(graph.info)},
             convergence=found.convergence,
             satisfaction=None,
-            **recorder.told(),
+            **recorder.report_parts(),
             extra={"n_components": graph.n_components, "eigenvalues": found.values.tolist()},
         )
         return self

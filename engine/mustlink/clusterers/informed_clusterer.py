@@ -11,12 +11,12 @@ import numpy as np
 from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.clusterers.ncut import NCut, NormalizedCut, network_of
 from mustlink.clusterers.result_warnings import (
-    doubt_feasible,
     note_contradictions,
-    told_choices,
-    told_cuts,
+    report_of_choices,
+    report_of_cuts,
     warn_if_broken,
     warn_of_lost,
+    warn_of_missing_vectors,
 )
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import merge_duplicates
@@ -31,7 +31,7 @@ from mustlink.core.check import (
     numbered_after,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, held_out_kept
+from mustlink.core.result import Convergence, held_out_satisfaction
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.satisfaction import moved_by_pairs
 from mustlink.eigen.memory_work import MemoryWork
@@ -40,7 +40,7 @@ from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Feasible
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, told_of_all
+from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, with_added
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel
 from mustlink.selection.regularization import check_regularization
@@ -168,7 +168,7 @@ class InformedClusterer(GraphClusterer):
             self._class_names = class_texts(y)
         with self._running(recorder):
             work = MemoryWork(self._grown(X, recorder))
-            given = told_of_all(self._given, work.graph.n_rows, y, constraints)
+            given = with_added(self._given, work.graph.n_rows, y, constraints)
             self._run_again(work, self._of_nodes(given, work))
             return self._numbered_as(labels, recorder, "add")._scored(recorder)
 
@@ -407,7 +407,7 @@ class ConstrainedSpectral(InformedClusterer):
             self._amount = known.n_constraints
         if solution.note:
             recorder.note(solution.note)
-        doubt_feasible(solution, recorder)
+        warn_of_missing_vectors(solution, recorder)
         tell_unconverged(recorder, solution.convergence, single=request.stated[0])
         smooth = request.in_memory and choice.p is not None
         other = 'subspace="exact" or another method' if smooth else "another method"
@@ -417,8 +417,8 @@ class ConstrainedSpectral(InformedClusterer):
             cut = NormalizedCut(clusters, rows, solution.values, solution.convergence, None)
             self._cut_on_disk, found = network_of(work, cut, k)
         if choice.score is not None:
-            found["held_out"] = held_out_kept(choice.score)
-        choices = told_choices(self._parameter, choice, solution)
+            found["held_out"] = held_out_satisfaction(choice.score)
+        choices = report_of_choices(self._parameter, choice, solution)
         if weighing := request.formulation.weighing:
             choices["weighing"] = weighing
         self._report(
@@ -428,7 +428,7 @@ class ConstrainedSpectral(InformedClusterer):
             solution.convergence,
             shares,
             **found,
-            **told_cuts(solution),
+            **report_of_cuts(solution),
             candidates=[list(row) for row in choice.scores],
         )
 

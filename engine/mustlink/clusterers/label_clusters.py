@@ -275,8 +275,8 @@ class Priors:
             if had[0] == k:  # to choose anew is most of the time of a fit
                 found = made.fit_as_chosen(graph, labels, had[1], self.work.recorder).labels_
             else:
-                told = None if part == BLIND else labels
-                found = made.fit(graph, told, observer=self.work.recorder).labels_
+                side = None if part == BLIND else labels
+                found = made.fit(graph, side, observer=self.work.recorder).labels_
                 if part == BLIND or made._acted:
                     self.chosen[part] = k, found if part == BLIND else made._choice
         known = np.flatnonzero((labels >= 0) & (found >= 0))

@@ -233,7 +233,7 @@ class NCut(GraphClusterer):
         kept = None if constraints is None else satisfaction(self.labels_, constraints)
         choices = {
             **start,
-            **({"variant": [cut.variant, told_of_variants(cut.tried)]} if cut.tried else {}),
+            **({"variant": [cut.variant, reason_for_variant(cut.tried)]} if cut.tried else {}),
             "regularization": [regular.tau, regular.reason],
             "solver": cut.convergence.solver,
         }
@@ -568,7 +568,7 @@ def with_null(
 # ---------------------------------------------------------------- notes and warnings of a cut
 
 
-def told_of_variants(tried: Mapping[str, float]) -> str:
+def reason_for_variant(tried: Mapping[str, float]) -> str:
     """Why a variant was taken, by what the clusters of each tell."""
     table = ", ".join(f"{nats:.3f} by {way}" for way, nats in tried.items())
     return f"what the clusters tell about an edge, in nats: {table}"

@@ -76,7 +76,7 @@ _DIGITS = 10  # of MNCut: the same clusters under other numbers differ by roundi
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CutCandidate:
     """Clusters of W* for one power of F and one variant of the cut.
 
     `cut` has clusters and rows of nodes of the graph as given, in working order, -1 and 0 where a
@@ -303,7 +303,7 @@ class PropagatedConstraints(InformedClusterer):
         power: float,
         variants: tuple[str, ...],
         seed: int,
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[CutCandidate]:
         """Step 5: cuts of W* by each variant, as clusters of the graph as given."""
         how: dict[str, Any] = {"tol": self.eigen_tol, "max_iter": int(self.max_iter), "seed": seed}
         how["solver"] = self.eigen_solver
@@ -327,7 +327,7 @@ class PropagatedConstraints(InformedClusterer):
         k: int,
         way: tuple[float, str],
         cut: NormalizedCut,
-    ) -> Candidate:
+    ) -> CutCandidate:
         """A cut of W*, by a power and a variant, as clusters of the graph as given."""
         clusters = work.from_mapped(adjusted, cut.clusters, -1)
         # Nodes in no cluster are one more.
@@ -336,7 +336,7 @@ class PropagatedConstraints(InformedClusterer):
         rows = work.from_mapped(adjusted, cut.embedding)
         cut = replace(cut, clusters=clusters, embedding=rows, sums=sums)
         kept = _kept(work.labels_of_rows(clusters), known)
-        return Candidate(*way, kept, mncut_of(links, 1), cut, round(sizes[k]))
+        return CutCandidate(*way, kept, mncut_of(links, 1), cut, round(sizes[k]))
 
     def _in_memory_only(self) -> dict[str, bool]:
         return {

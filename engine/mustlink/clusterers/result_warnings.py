@@ -60,7 +60,7 @@ def warn_if_broken(
     if known.is_empty:
         return None
     given = known.as_given
-    doubt = doubt_of_kept(labels, given)
+    doubt = broken_constraints(labels, given)
     if doubt is not None:
         recorder.warn(
             f"only {doubt}: the graph says otherwise, or they contradict each other; try {instead}"
@@ -68,7 +68,7 @@ def warn_if_broken(
     return satisfaction(labels, given)
 
 
-def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
+def broken_constraints(labels: Ints, known: Constraints) -> str | None:
     """Which shares of the constraints, weighted by belief, are kept, where that says little.
 
     One of the kinds is mostly broken, both on average are below 70 %, or a trivial answer keeps
@@ -205,7 +205,7 @@ def note_components(count: int, k: int, recorder: Recorder) -> None:
 # ---------------------------------------------------------------- feasible cuts
 
 
-def told_cuts(solution: EigenSolution) -> dict[str, Any]:
+def report_of_cuts(solution: EigenSolution) -> dict[str, Any]:
     """Entries of the report: how many vectors of those wanted there are, and every feasible cut.
 
     Nothing for a method that has as many as it wants.
@@ -229,7 +229,7 @@ def told_cuts(solution: EigenSolution) -> dict[str, Any]:
     return {"feasible": found, "cuts": columns}
 
 
-def doubt_feasible(solution: EigenSolution, recorder: Recorder) -> None:
+def warn_of_missing_vectors(solution: EigenSolution, recorder: Recorder) -> None:
     """Tell of vectors that are missing; half of them or more make K clusters doubtful."""
     found, wanted = solution.values.size, solution.wanted or 0
     if found >= wanted:
@@ -243,7 +243,7 @@ def doubt_feasible(solution: EigenSolution, recorder: Recorder) -> None:
         )
 
 
-def told_choices(
+def report_of_choices(
     parameter: str | None, choice: SelectedModel, solution: EigenSolution
 ) -> dict[str, Any]:
     """What was chosen, for a report; `parameter` is the name of the method's own."""

@@ -209,7 +209,7 @@ class SSKK(InformedClusterer):
             return relaxed_starts(problem, work, k, seed)
         with work.recorder.stage(f"start: {name}"):
             if name == "given":
-                return [given_start(A, laplacian, work.graph, self.init, k)]
+                return [start_from_labels(A, laplacian, work.graph, self.init, k)]
             return [neighbourhood_start(A, laplacian, known, k)]
 
 
@@ -306,7 +306,7 @@ def _out_of_reach(laplacian: NormalizedLaplacian, taken: NDArray[np.bool_]) -> i
     return int(np.lexsort((-laplacian.root_degree, heat))[0])
 
 
-def given_start(
+def start_from_labels(
     A: Penalized, laplacian: NormalizedLaplacian, graph: Graph, init: object, k: int
 ) -> Ints:
     """The caller's clusters (rows,) in working order; where they say -1, from the neighbours."""

@@ -40,9 +40,9 @@ class Contradiction:
 
     def __str__(self) -> str:
         """One clause naming the pair and why it cannot hold."""
-        return self.told(lambda row: f"row {row}", str)
+        return self.text(lambda row: f"row {row}", str)
 
-    def told(self, row: Callable[[int], str], node: Callable[[int], str]) -> str:
+    def text(self, row: Callable[[int], str], node: Callable[[int], str]) -> str:
         """The same with other words for a row and for a node."""
         named = f"({node(self.pair[0])}, {node(self.pair[1])})"
         lines = [row(one) for one in self.rows]

@@ -212,8 +212,8 @@ class _Stages:
 
     def plan(self, **more: Any) -> Plan:
         """All of them."""
-        told = tuple(self.found), tuple(self.changes), self.fit.memory, self.home.least
-        return Plan(*told, lazy=self.home.lazy, **more)
+        parts = tuple(self.found), tuple(self.changes), self.fit.memory, self.home.least
+        return Plan(*parts, lazy=self.home.lazy, **more)
 
 
 # ------------------------------------------------------------------------ in memory
@@ -447,10 +447,10 @@ def plan_of_rank(
         *(PlannedStage(name, peaks[name], seconds / share) for name, seconds in took.items()),
         PlannedStage(last, peaks[last], written, "rank 0"),
     )
-    told = f"memory is that of one rank of {ranks}" if ranks > 1 else "memory is that of the rank"
+    note = f"memory is that of one rank of {ranks}" if ranks > 1 else "memory is that of the rank"
     least = max(stage.peak_bytes for stage in stages)
     unsure: Mapping[str, Any] = {"promise": "at least", "why": (STEPS,)} if of_labels else {}
-    return Plan(stages, (told,), None, least, **unsure)
+    return Plan(stages, (note,), None, least, **unsure)
 
 
 # --- What representatives cost, and when "auto" takes them: by points, memory and time

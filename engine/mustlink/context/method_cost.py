@@ -280,7 +280,7 @@ def adjusted_cut(columns: int) -> Cost:
 # -------------------------------------------------------------------------------- on disk
 
 BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
-_TOLD = 32  # bytes a node that labels or constraints take, however few there are
+_CONSTRAINED = 32  # bytes a node that labels or constraints take, however few there are
 _SET_UP = 13  # bytes a node while aggregates are made
 _ANSWER = 64  # bytes a node: its clusters by several variants, those of rows, a column of these
 _CYCLE = Stage(number=5 * 4)  # five blocks in single precision
@@ -300,7 +300,7 @@ class DiskCost:
     """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk.
 
     In memory are the columns of a block that are worked on, from one on, and the graph of the
-    aggregates, which has a twentieth of the nodes as a rule. `told`: whether nodes have
+    aggregates, which has a twentieth of the nodes as a rule. `constrained`: whether nodes have
     constraints; `spreads`: and whether pairs of them are spread in regions of the graph, which may
     be all of it. Bytes a node: `held` are there all the time, `answers` at the end; `number` has an
     entry of a block in a product, `blocks` all of a column.
@@ -309,7 +309,7 @@ class DiskCost:
     n: int
     nnz: int
     columns: int
-    told: bool = False
+    constrained: bool = False
     spreads: bool = False
     held: int = 0
     answers: int = _ANSWER
@@ -332,7 +332,7 @@ class DiskCost:
     @property
     def at_rest(self) -> int:
         """Bytes a node that are there all the time."""
-        return self.held + (_TOLD if self.told else 0)
+        return self.held + (_CONSTRAINED if self.constrained else 0)
 
     def _bytes(self, columns: int, grids: int, each: int) -> int:
         """Of the process with so many columns of a block in memory, beside coarse grids."""

@@ -82,7 +82,7 @@ class StageCache:
         started = time.perf_counter()
         found = keeper.recall(stage, name, types)
         if found is not None and serves(found[0]):
-            return self._told_again(stage, found, started)
+            return self._recalled(stage, found, started)
         remarks = self._remarks()
         result = in_c_order(compute())
         if recorder.left_out:
@@ -108,7 +108,7 @@ class StageCache:
         started = time.perf_counter()
         found = keeper.recall_graph(stage, name)
         if found is not None:
-            return self._told_again(stage, found, started)
+            return self._recalled(stage, found, started)
         remarks = self._remarks()
 
         def about() -> tuple[float, Notes] | None:
@@ -126,7 +126,7 @@ class StageCache:
         recorder, first = self.recorder, len(self.recorder.notes)
         return lambda: tuple((one, one in recorder.warnings) for one in recorder.notes[first:])
 
-    def _told_again(self, stage: str, found: tuple[Result, Notes], started: float) -> Result:
+    def _recalled(self, stage: str, found: tuple[Result, Notes], started: float) -> Result:
         """A result that was kept, in a stage in which its remarks are made again."""
         result, notes = found
         with self.recorder.stage(f"{stage}: kept from before", started):
@@ -300,7 +300,7 @@ class Workspace:
         plain = self.graph.derived
         if self.tau == 0.0:
             return plain
-        origin = self.shelf.name_of("regularized degrees", plain.origin, self.tau)
+        origin = self.cache.name_of("regularized degrees", plain.origin, self.tau)
         return of_regularized(plain, self.tau, origin)
 
     def let_go_of_regularized(self) -> None:
@@ -319,7 +319,7 @@ class Workspace:
         return np.ones(self.graph.n_rows) if found is None else found
 
     @property
-    def shelf(self) -> StageCache:
+    def cache(self) -> StageCache:
         """Where results of stages are kept for a later run."""
         return StageCache(self.recorder, self.keeper)
 
@@ -332,7 +332,7 @@ class Workspace:
 
     def store(self, stage: str, key: Key[Value], compute: Callable[[], Value]) -> Value:
         """As `derive`, on disk only: for what is kept in memory in another form."""
-        pair = self.shelf.kept(
+        pair = self.cache.kept(
             stage,
             self.name(stage, key.identity()),
             lambda: (key, compute()),
@@ -347,7 +347,7 @@ class Workspace:
 
     def name(self, stage: str, *depends: Any) -> str | None:
         """Name of a result made from this graph; None where it cannot be kept."""
-        return self.shelf.name_of(stage, self.derived.origin, *depends)
+        return self.cache.name_of(stage, self.derived.origin, *depends)
 
     def on(self, graph: Graph) -> Workspace:
         """The same fit's view of another graph."""

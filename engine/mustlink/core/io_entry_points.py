@@ -10,7 +10,7 @@ from typing import Any
 
 
 def save(estimator: Any, path: Any, *, data: bool = True) -> None:
-    """See `GraphEstimator.save`."""
+    """Write a fitted estimator to an HDF5 file, with its `data` or without."""
     from mustlink_io.jobs.models import save_model
 
     save_model(estimator, path, data=data)

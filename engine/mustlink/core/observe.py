@@ -253,7 +253,7 @@ class Recorder:
             self._told_of_compiling = True
             self.observer.note("kernels are compiled at their first use; see mustlink warm")
 
-    def told(self) -> dict[str, tuple[Any, ...]]:
+    def report_parts(self) -> dict[str, tuple[Any, ...]]:
         """Stages, notes and warnings so far, as a `Report` takes them."""
         return {
             "stages": tuple(self.stages),

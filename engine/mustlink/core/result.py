@@ -130,7 +130,7 @@ def held_out_right(right: NDArray[np.bool_]) -> dict[str, Any]:
     return {"of": "labels", "share": float(right.mean()), "n": int(right.size)}
 
 
-def held_out_kept(share: float) -> dict[str, Any]:
+def held_out_satisfaction(share: float) -> dict[str, Any]:
     """The share of constraints held out of the fit that is kept, for `Report.extra`."""
     return {"of": "constraints", "share": share}
 
@@ -154,7 +154,7 @@ def ncut_in_words(found: Mapping[str, Any]) -> str:
     return f"{text}; none into {found['clusters']} clusters is below {found['least']:.4g}"
 
 
-def kept_in_words(kept: Mapping[str, float]) -> str:
+def satisfaction_text(kept: Mapping[str, float]) -> str:
     """Constraints kept: on average where there are both kinds, then kind by kind."""
     kinds = (("must", "must-links"), ("cannot", "cannot-links"))
     parts = [
@@ -200,7 +200,7 @@ def _lines(report: Report) -> list[str]:
     rows = [
         ("chosen", ", ".join(chosen)),
         ("why", str(why or "")),
-        ("constraints kept", kept_in_words(kept) if kept else ""),
+        ("constraints kept", satisfaction_text(kept) if kept else ""),
         ("network", network_in_words(network) if network else ""),
         ("normalised cut", ncut_in_words(ncut) if ncut else ""),
         ("feasible", feasible_in_words(extra.get("feasible"), extra.get("cuts"))),

@@ -230,7 +230,7 @@ def usual(graph: Graph) -> Calibration:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class Outcomes:
     """Evidence (b, K) of nodes, their clusters (b,), and what turned out.
 
     `right` (l,) is of the first nodes; `first` and `second` (m,) place the ends of pairs, of
@@ -246,7 +246,7 @@ class HeldOut:
     belief: Floats
 
     @classmethod
-    def of(cls, evidence: Evidence, kept: Constraints, held: Constraints, seed: int) -> HeldOut:
+    def of(cls, evidence: Evidence, kept: Constraints, held: Constraints, seed: int) -> Self:
         """How clusters made from `kept` predict `held`, both of the rows."""
         graph, rng = evidence.graph, np.random.default_rng(seed)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
@@ -283,7 +283,7 @@ class HeldOut:
         return own_share(P[:n_labels], self.labels[:n_labels]), same
 
 
-def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
+def calibrated(usually: Calibration, parts: list[Outcomes]) -> Calibration:
     """α and β by how several fits predict what was held out of them."""
     n_labels = sum(part.right.size for part in parts)
     n_pairs = sum(part.belief.size for part in parts)
@@ -293,7 +293,7 @@ def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
     return Calibration(trust, n_labels, n_pairs, _reliability(usually.trust, parts, trust))
 
 
-def _likeliest(usual: MembershipExponents, parts: list[HeldOut]) -> MembershipExponents:
+def _likeliest(usual: MembershipExponents, parts: list[Outcomes]) -> MembershipExponents:
     start = np.log(np.maximum(usual, np.finfo(np.float64).tiny))
     free = np.array(usual) > 0  # what counts for nothing stays so
 
@@ -307,7 +307,7 @@ def _likeliest(usual: MembershipExponents, parts: list[HeldOut]) -> MembershipEx
 
 
 def _reliability(
-    usual: MembershipExponents, parts: list[HeldOut], of_all: MembershipExponents
+    usual: MembershipExponents, parts: list[Outcomes], of_all: MembershipExponents
 ) -> Reliability:
     """Chances of every part by the α and β of the others, of labels or else of pairs."""
     sure, right = [], []

@@ -234,10 +234,10 @@ class DiskWork(RowWork):
     def kept(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
-        shelf, graph = StageCache(self.recorder, self.keeper), self.graph
+        cache, graph = StageCache(self.recorder, self.keeper), self.graph
         made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
-        origin = None if "cut_short" in graph.info else shelf.source
-        return shelf.kept(stage, shelf.name_of(stage, origin, made, depends), compute, types)
+        origin = None if "cut_short" in graph.info else cache.source
+        return cache.kept(stage, cache.name_of(stage, origin, made, depends), compute, types)
 
     def _iterated(
         self, grids: DiskGrids | None, key: PairsKey, tau: float, advance: Callable[[float], None]

@@ -111,7 +111,7 @@ class MemoryWork:
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
         name = self.view.name(stage, depends, self.view.memory)
-        return self.view.shelf.kept(stage, name, compute, types)
+        return self.view.cache.kept(stage, name, compute, types)
 
     def cluster_sizes(self, clusters: Array, k: int) -> NDArray[np.float64]:
         return np.bincount(clusters, self.space.weights, k).astype(np.float64)

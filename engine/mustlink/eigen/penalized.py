@@ -408,15 +408,15 @@ def lost_variance(
 
     Of nodes that stand for several, of the means of their copies. Cost O(c³), c = len(nodes).
     """
-    told = local_operator(observed, laplacian, nodes, scaled=False)
-    at = told.support
+    local = local_operator(observed, laplacian, nodes, scaled=False)
+    at = local.support
     if at.size > _CONSTRAINED:
         raise InputError(
             f'prior: "affinity" takes the covariance of {at.size:,} constrained nodes, at most '
             f'{_CONSTRAINED:,} will do; use prior="laplacian"'
         )
     copies = laplacian.copies[at]
-    values, U = dense_algebra.eigh(told.to_dense() / np.outer(copies, copies))
+    values, U = dense_algebra.eigh(local.to_dense() / np.outer(copies, copies))
     there = values > _NOTHING * np.abs(values).max(initial=0.0)
     B = U[:, there] * np.sqrt(values[there])  # FᵀF = BBᵀ
     degrees = laplacian.root_degree**2

@@ -194,7 +194,7 @@ def default_tolerance(n: int, *, single: bool = False) -> float:
     return max(usual, SINGLE_TOL) if single else usual
 
 
-def asked_tolerance(tol: float | None, n: int, tau: float, *, single: bool = False) -> float:
+def tolerance_for(tol: float | None, n: int, tau: float, *, single: bool = False) -> float:
     """What the caller names, or the default with τ times the mean degree added to every degree."""
     if tol is not None:
         return tol
@@ -217,13 +217,13 @@ def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bo
     """
     if convergence.converged.all() or convergence.reason == TIME_LIMIT:
         return
-    told = convergence.status
+    message = convergence.status
     if single and convergence.tolerance < SINGLE_TOL:
-        told += (
+        message += (
             f", or give more memory: single precision, all that fits, reaches about "
             f"{SINGLE_TOL:.0e}"
         )
-    recorder.warn(told)
+    recorder.warn(message)
 
 
 def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = False) -> None:

@@ -16,13 +16,13 @@ from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.lobpcg import rayleigh_ritz
 from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
-    asked_tolerance,
     choose,
     first_pairs,
     n_guard_vectors,
     nested,
     plain_solve,
     tell_end,
+    tolerance_for,
 )
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
@@ -79,18 +79,18 @@ class PairsKey(SolutionKey[EigenResult]):
 class BasisKey(SolutionKey[SmoothBasis]):
     """Smoothest directions, see `smoothest`: all with the same steps allowed."""
 
-    def _steps_suit(self, asked: BasisKey, value: SmoothBasis) -> bool:
+    def _steps_suit(self, wanted: BasisKey, value: SmoothBasis) -> bool:
         sharp = self.limit == math.inf or bool((value.residuals <= self.tol).all())
-        return sharp or asked.limit <= self.limit
+        return sharp or wanted.limit <= self.limit
 
 
 @dataclass(frozen=True)
 class CarriedKey(BasisKey):
     """The span of the smoothest vectors of L̄_τ: of just so many, as L̄ sorts them anew."""
 
-    def serves(self, asked: CarriedKey, value: SmoothBasis) -> bool:
+    def serves(self, wanted: CarriedKey, value: SmoothBasis) -> bool:
         """As all solutions, but a longer basis does not begin with the shorter one."""
-        return self.count == asked.count and super().serves(asked, value)
+        return self.count == wanted.count and super().serves(wanted, value)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def smallest_pairs(
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
-    tol = asked_tolerance(tol, laplacian.size, work.tau, single=work.single)
+    tol = tolerance_for(tol, laplacian.size, work.tau, single=work.single)
     solver = choose(laplacian, k, solver)
     room = laplacian.size - laplacian.null.n_components
     k, extra = min(k, room), min(extra, max(0, room - k))
@@ -269,7 +269,7 @@ class DeflationKey(Key[DeflatedPolynomial]):
     seed: int
 
 
-def kept_inverse(work: Workspace, seed: int) -> Preconditioner:
+def cached_inverse(work: Workspace, seed: int) -> Preconditioner:
     """≈L̄⁻¹ on all nodes that have an edge; project where there is a null space.
 
     Where memory or time is limited, what takes the least of both.

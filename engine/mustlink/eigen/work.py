@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mustlink.context.stage_cache import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
 from mustlink.core.result import Convergence, EigenResult
-from mustlink.eigen.plain_solve import DENSE_BELOW, asked_tolerance, first_pairs, no_pairs, tell_end
+from mustlink.eigen.plain_solve import DENSE_BELOW, first_pairs, no_pairs, tell_end, tolerance_for
 from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
 from mustlink.graph.graph import GraphLook
@@ -185,7 +185,7 @@ class RowWork:
         self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int, extra: int
     ) -> EigenResult:
         laplacian = self.laplacian
-        tol = asked_tolerance(tol, laplacian.size, tau, single=self.single)
+        tol = tolerance_for(tol, laplacian.size, tau, single=self.single)
         if k == 0:
             return no_pairs(laplacian, tol)
         grids = None if tau else self.grids

@@ -144,7 +144,7 @@ def side_information(
         raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
     is_given = y is not None or constraints is not None or prior is not None
     if recorder is not None and (needed or is_given):
-        doubt_content(found, recorder, is_given=is_given)
+        warn_if_empty(found, recorder, is_given=is_given)
     return found
 
 
@@ -168,7 +168,7 @@ def known_of(n: int, y: Any, constraints: Constraints | None) -> Constraints:
     return constraints if found.is_empty else found + constraints
 
 
-def doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
+def warn_if_empty(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
     """Warn of no constraints, and of those that one cluster of all nodes keeps."""
     if not is_given:
         recorder.warn(
@@ -191,7 +191,7 @@ def doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> 
 # --- of the rows that were fitted, and of those that are added
 
 
-def told_of_all(known: Constraints | None, n: int, y: Any, more: Constraints | None) -> Constraints:
+def with_added(known: Constraints | None, n: int, y: Any, more: Constraints | None) -> Constraints:
     """What is known of the first of n rows, with labels `y` (m,) of the new ones, and `more`.
 
     Raises InputError.
@@ -295,10 +295,10 @@ def graphs_of_views(
     rows = {name: _rows_of(estimator, name, one, recorder) for name, one in given.items()}
     _check_numbers_of_rows(X, rows)
     _allow(estimator, X, rows, recorder)
-    seed, shelf, found = estimator._seed(), StageCache(recorder, estimator._keeper), []
+    seed, cache, found = estimator._seed(), StageCache(recorder, estimator._keeper), []
     for name, one in rows.items():
         try:
-            graph = _graph_of(estimator, one, sample_weight, seed, shelf)
+            graph = _graph_of(estimator, one, sample_weight, seed, cache)
         except OutOfMemoryError:
             raise
         except InputError as error:
@@ -378,7 +378,7 @@ def _allow(estimator: Any, X: Any, rows: Mapping[str, Any], recorder: Recorder) 
 
 
 def _graph_of(
-    estimator: Any, given: Any, sample_weight: Any, seed: int, shelf: StageCache
+    estimator: Any, given: Any, sample_weight: Any, seed: int, cache: StageCache
 ) -> Graph:
     """The graph of one view, every row a node, or what an earlier run kept of it; InputError."""
     if isinstance(given, Graph):
@@ -389,10 +389,10 @@ def _graph_of(
     some = None
     if affinity in POINTS:
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n)
-        some = _with_neighbours(rows, weights, made_by["metric"], shelf.recorder)
+        some = _with_neighbours(rows, weights, made_by["metric"], cache.recorder)
         rows = rows if some is None else rows[some]
     search = {"n_jobs": estimator.n_jobs, "memory": estimator._budget, "random_state": seed}
-    alone = StageCache(shelf.recorder)  # names of what a keeper has are of the rows X
+    alone = StageCache(cache.recorder)  # names of what a keeper has are of the rows X
 
     def make() -> Graph:
         graph = rows_as_nodes(kept_graph(rows, None, made_by, alone, **search))
@@ -400,8 +400,8 @@ def _graph_of(
             graph = kept_graph(rows, None, {**made_by, "duplicates": "keep"}, alone, **search)
         return graph if some is None else _among(graph, some, n)
 
-    name = shelf.name_of("view", VIEW, rows, some, made_by, seed, estimator._budget)
-    graph = shelf.kept("graph of a view", name, make, (Graph,))
+    name = cache.name_of("view", VIEW, rows, some, made_by, seed, estimator._budget)
+    graph = cache.kept("graph of a view", name, make, (Graph,))
     graph.derived.origin = name
     return graph
 

@@ -375,8 +375,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 recorder.note(f"representatives: {took}: {self._represented[2]}")
             limits = {"n_jobs": self.n_jobs, "memory": self._budget}
             limits["executor"] = getattr(self, "_searches", None)
-            shelf = StageCache(recorder, self._keeper)
-            graph = kept_graph(X, weights, made_by, shelf, random_state=seed, **limits)
+            cache = StageCache(recorder, self._keeper)
+            graph = kept_graph(X, weights, made_by, cache, random_state=seed, **limits)
         graph = self._complete(graph, views, weights, seed, recorder)
         return self._view(graph, recorder, held, weights, cost)
 
@@ -467,7 +467,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self, graph: Graph, views: Any, weights: Floats | None, seed: int, recorder: Recorder
     ) -> Graph:
         """The graph and the others of `views` as one, rows counted as `weights` say; InputError."""
-        shelf = StageCache(recorder, self._keeper)
+        cache = StageCache(recorder, self._keeper)
         if not isinstance(views, Views):
             check_graph_weights(self.graph_weights, 1)
         else:
@@ -475,11 +475,11 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             graph = one_of(graph, views, self.graph_weights, seed, recorder)
             if None not in origins:
                 how = origins[1:], graph.info["graph_weights"]
-                graph.derived.origin = shelf.name_of("several graphs", origins[0], *how)
+                graph.derived.origin = cache.name_of("several graphs", origins[0], *how)
         if weights is None:
             return graph
         found = graph.weighing(weights)
-        found.derived.origin = shelf.name_of("weighted graph", graph.derived.origin, weights)
+        found.derived.origin = cache.name_of("weighted graph", graph.derived.origin, weights)
         return found
 
     def _view(

@@ -36,9 +36,9 @@ class Key(Generic[Value]):
     single: bool | None
     types: ClassVar[tuple[type, ...]] = ()
 
-    def serves(self, asked: Self, value: Value) -> bool:
-        """Whether a value kept under this key is what a fresh computation of `asked` would be."""
-        return self == asked
+    def serves(self, wanted: Self, value: Value) -> bool:
+        """Whether a value kept under this key is what a fresh computation of `wanted` would be."""
+        return self == wanted
 
     def identity(self) -> Self:
         """The part of the key that names a kept value; `serves` looks at the rest."""
@@ -57,10 +57,10 @@ class Derived:
         self._kept: dict[type[Key[Any]], tuple[Key[Any], Any]] = {}
         self._left_out: dict[type[Key[Any]], tuple[str, ...]] = {}
 
-    def find(self, asked: Key[Value]) -> Value | None:
+    def find(self, wanted: Key[Value]) -> Value | None:
         """What was kept, if it is what a fresh computation would give."""
-        key, value = self._kept.get(type(asked), (None, None))
-        if key is None or not key.serves(asked, value):
+        key, value = self._kept.get(type(wanted), (None, None))
+        if key is None or not key.serves(wanted, value):
             return None
         found: Value | None = value
         return found

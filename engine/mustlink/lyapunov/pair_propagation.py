@@ -38,7 +38,7 @@ from mustlink.lyapunov.fields import (
 from mustlink.lyapunov.filters import Diffusion, reached, starts_of
 from mustlink.lyapunov.krylov import KrylovBatch, convergence, solve_batches
 from mustlink.lyapunov.regions import MemoryRows, PartialSums, Region
-from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
+from mustlink.lyapunov.sources import Sources, source_pairs, source_parts
 from mustlink.operators.protocol import Edges
 
 SOLVERS = ("auto", "dense", "diffusion", "krylov")
@@ -168,7 +168,7 @@ class PropagationSpec:
     @cached_property
     def known(self) -> tuple[Ints, Floats]:
         """The constrained pairs as numbers, rising, where F is always wanted, and their beliefs."""
-        pattern, beliefs = given_pairs(self.problem.sources)
+        pattern, beliefs = source_pairs(self.problem.sources)
         first, second, once = upper(pattern)
         if self.places is not None:
             first, second = self.places[first], self.places[second]

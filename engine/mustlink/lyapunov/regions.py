@@ -116,13 +116,13 @@ class MemoryRows:
         counts = [((floor < F).sum(), (-floor > F).sum()) for F in self._blocks()]
         up, down = (self.added(np.sum(counts, axis=0)) // 2).tolist()
         left = self.n_entries // 2 - up - down
-        told = {"strengthened": up, "weakened": down, "added": added, "untouched": left}
+        changes = {"strengthened": up, "weakened": down, "added": added, "untouched": left}
         if not self.in_memory:
-            return told
+            return changes
         changed = self.beliefs[np.abs(self.beliefs) > floor]
         spread = np.quantile(changed, _QUANTILES) if changed.size else np.zeros(len(_QUANTILES))
         F = {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)}
-        return {**told, "F": F}
+        return {**changes, "F": F}
 
     # --- F of other pairs
 

@@ -96,7 +96,7 @@ def sources_at(
     return Sources(columns, sp.csr_matrix(C[used][:, used]))
 
 
-def given_pairs(Y: Sources) -> tuple[Edges, NDArray[np.float64]]:
+def source_pairs(Y: Sources) -> tuple[Edges, NDArray[np.float64]]:
     """Where Y is not 0, and Y there; beyond two million entries only between some of the nodes.
 
     These are the 64 with most partners, and every second, third … of the others.

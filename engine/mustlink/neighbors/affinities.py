@@ -87,14 +87,14 @@ def kept_graph(
     X: Any,
     weights: NDArray[np.float64] | None,
     made_by: dict[str, Any],
-    shelf: StageCache,
+    cache: StageCache,
     **search: Any,
 ) -> Graph:
     """`affinity_graph`, or what an earlier run kept of it; rows of weight 0 are nodes apart.
 
     `weights` (n,) of the rows, None: 1 each; `made_by` are the parameters of the graph.
     """
-    recorder, keeper = shelf.recorder, shelf.keeper
+    recorder, keeper = cache.recorder, cache.keeper
     counted = None
     made_by = {key: one for key, one in made_by.items() if one is not None}
     is_given = made_by["affinity"] in PRECOMPUTED  # the caller has it
@@ -108,7 +108,7 @@ def kept_graph(
     others: tuple[Any, ...] = () if counted is None else (counted,)
     others += () if search.get("executor") is None else ("tasks",)
     depends = (made_by, search["random_state"], search["memory"], *others)
-    name = shelf.name_of("graph", shelf.source, *depends)
+    name = cache.name_of("graph", cache.source, *depends)
     make = partial(
         affinity_graph,
         X if counted is None else _some_rows(X, counted),
@@ -116,19 +116,19 @@ def kept_graph(
         **made_by,
         **search,
         keeper=None if counted is not None else keeper,  # which knows all rows only
-        scratch=shelf.scratch,
+        scratch=cache.scratch,
     )
     if by_shares:
-        graph = _kept_shares(on_workers(X, search.get("executor")), make, name, shelf)
+        graph = cached_shares(on_workers(X, search.get("executor")), make, name, cache)
     else:
-        graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
+        graph = make() if is_given else cache.kept("graph", name, make, (Graph,))
     if counted is not None:
         graph = graph.beside(counted, n_rows(X))
     graph.derived.origin = None if recorder.left_out else name  # which is that of the whole one
     return graph
 
 
-def _kept_shares(X: Any, make: Callable[[], Graph], name: str | None, shelf: StageCache) -> Graph:
+def cached_shares(X: Any, make: Callable[[], Graph], name: str | None, cache: StageCache) -> Graph:
     """A graph of representatives, of which all but the points is kept."""
 
     def over(source: Any, found: Graph) -> Graph:
@@ -138,7 +138,7 @@ def _kept_shares(X: Any, make: Callable[[], Graph], name: str | None, shelf: Sta
         return replace(found, shares=replace(found.shares, points=source))
 
     kinds = (Graph, Shares, Representatives)
-    found = shelf.kept("graph", name, lambda: over(None, make()), kinds)
+    found = cache.kept("graph", name, lambda: over(None, make()), kinds)
     return over(X, found)
 
 

@@ -277,17 +277,17 @@ def graph_where_short(
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_to(estimator._allowance, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     search = {"random_state": seed, "n_jobs": estimator.n_jobs, "memory": budget}
-    return kept_rows(X, made_by, StageCache(recorder, estimator._keeper), **search)
+    return cached_rows(X, made_by, StageCache(recorder, estimator._keeper), **search)
 
 
-def kept_rows(X: Any, made_by: dict[str, Any], shelf: StageCache, **search: Any) -> DiskGraph:
+def cached_rows(X: Any, made_by: dict[str, Any], cache: StageCache, **search: Any) -> DiskGraph:
     """The graph of points (n, d) by `stored_knn_graph`, or what an earlier run kept of it.
 
     `made_by` are the parameters of the graph, `search` those of the search. Equal rows are nodes of
     their own. Without a keeper it lies in temporary files. Raises InputError.
     """
     depends = made_by, search["random_state"], search["memory"]
-    name = shelf.name_of(_STAGE, shelf.source, *depends)
+    name = cache.name_of(_STAGE, cache.source, *depends)
     how = {name: made_by[name] for name in ("n_neighbors", "metric", "weights")}
-    given = {**how, **search, "observer": shelf.recorder, "scratch": shelf.scratch}
-    return shelf.kept_graph(_STAGE, name, lambda write: stored_knn_graph(X, **given, write=write))
+    given = {**how, **search, "observer": cache.recorder, "scratch": cache.scratch}
+    return cache.kept_graph(_STAGE, name, lambda write: stored_knn_graph(X, **given, write=write))

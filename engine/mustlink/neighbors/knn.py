@@ -273,7 +273,7 @@ def knn_graph(
     recorder = recorded(observer)
     recorder.estimator = recorder.estimator or "graph"
     points, _ = prepared_points(points, recorder)
-    shelf = StageCache(recorder, keeper)
+    cache = StageCache(recorder, keeper)
     if metric == AUTO and sp.issparse(points) and resolved_metric(metric, points) == "euclidean":
         recorder.note(
             "metric: euclidean, as rows without an entry have no direction; leave these out, and "
@@ -296,9 +296,9 @@ def knn_graph(
     seed, rng = spec.begin(points, recorder, random_state)
     way = plan.method if plan.layout is None else (plan.method, plan.layout.room)
     depends = metric, k, seed, recall_sample, way, equal is not None
-    indices, distances, info = shelf.kept(
+    indices, distances, info = cache.kept(
         "neighbours",
-        shelf.name_of("neighbours", shelf.source, *depends),
+        cache.name_of("neighbours", cache.source, *depends),
         lambda: neighbour_lists(
             X,
             k,
@@ -307,7 +307,7 @@ def knn_graph(
             recorder,
             n_jobs=spec.n_jobs,
             sample=recall_sample,
-            folder=shelf.scratch if scratch is None else scratch,
+            folder=cache.scratch if scratch is None else scratch,
             executor=executor,
         ),
     )
@@ -323,7 +323,7 @@ def knn_graph(
     with recorder.stage("weights"):
         scale = spec.scale(distances, unit)
         if isinstance(X, Prepared):  # memory is scarce: lists become weights in their place
-            shelf.settle()
+            cache.settle()
             W = lean_affinity(indices, distances, weights, scale)
         else:
             W = neighbour_affinity(indices, distances, weights, scale)

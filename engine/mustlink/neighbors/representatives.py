@@ -62,7 +62,7 @@ class Representatives:
         return Prepared(points, self.metric, self.shift, 1.0, self.unit)
 
     def of_rows(self, points: Any, rows: Any) -> Near:
-        """See `graph.shares.Finder`."""
+        """Nodes and shares (m, r) of some rows, a slice or numbers, of the points."""
         source = self.prepared(points)
         X = source[rows] if isinstance(rows, slice) else source.gather(rows)
         return self.shares(X)

@@ -320,7 +320,7 @@ class WorkerRows:
         return self.source[rows]
 
     def each(self, task: Callable[..., Any], parts: Iterable[slice]) -> Iterator[Any]:
-        """See `graph.shares.each_part`."""
+        """Every part with its task(source, part), in order; by workers while there are some."""
         if self._work is None:
             yield from each_part(self.source, task, parts)
         else:

@@ -279,10 +279,10 @@ def _texts_in(texts: Any, kind: Any, codes: Any) -> Any:
 
 def _constraints_in(data: Any, hard: Any) -> Constraints:
     """Constraints made again of their statements, which are checked as a caller's are."""
-    refuse(not isinstance(data, ConstraintData), "what was told")
+    refuse(not isinstance(data, ConstraintData), "the constraints")
     assert isinstance(data, ConstraintData)
     n, label_weights = data.n_nodes, data.label_weights
-    refuse(len(label_weights) != 2 or min(label_weights) < 0, "what was told")
+    refuse(len(label_weights) != 2 or min(label_weights) < 0, "the constraints")
     if data.pairs.size:
         Constraints.from_pairs(data.pairs, data.belief, n_nodes=n)
     if data.labels is not None:
@@ -295,7 +295,7 @@ def _constraints_in(data: Any, hard: Any) -> Constraints:
         soft = data.soft_labels
         Constraints.from_soft_labels(soft.values[soft.known], None, classes=soft.classes)
         sizes += [len(soft.values), len(soft.belief)]
-    refuse(any(size != n for size in sizes), "what was told")
+    refuse(any(size != n for size in sizes), "the constraints")
     found = Constraints._made(data)
     return found if hard is None else found.closure(hard=hard)
 

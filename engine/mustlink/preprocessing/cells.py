@@ -26,7 +26,7 @@ _THOUSANDS = re.compile(r"[^,]*,\d{3}")
 
 
 @dataclass(frozen=True)
-class Cells:
+class RawColumn:
     """A column: `values` (n,) are float64, of dates days since 1970, or words; which are `empty`.
 
     `kind` is number, yes/no (0 and 1), date or words; `comma`: numbers were written with one.
@@ -65,7 +65,7 @@ class Cells:
 
 def read_cells(
     cells: Any, name: str, where: str, *, as_words: bool = False, slips: bool = False
-) -> Cells:
+) -> RawColumn:
     """Cells (n,) of an array, a list or a data frame's column; InputError names row and column.
 
     Text that is numbers, yes/no or dates throughout is read as that, but `as_words`; so are a
@@ -78,11 +78,11 @@ def read_cells(
         seconds = values.astype(f"{values.dtype.kind}8[s]")
         gap = np.isnat(seconds)
         days = np.where(gap, np.nan, seconds.astype(np.int64) / 86400.0)
-        return Cells("date", days, gap)
+        return RawColumn("date", days, gap)
     if values.dtype.kind in "biuf" and not as_words:
         found = values.astype(np.float64)
         _refuse_infinite(found, name, where)
-        return Cells("number", found, np.isnan(found))
+        return RawColumn("number", found, np.isnan(found))
     values = values.astype(object)
     known = _different(values, name, where)
     kept = {cell: cell for cell in known if not _is_missing(cell)}
@@ -98,7 +98,7 @@ def read_cells(
     found = np.array([places.get(cell, nothing) for cell in values], dtype=dtype)
     if kind != "words":
         _refuse_infinite(found, name, where)
-    return Cells(kind, found, empty, comma)
+    return RawColumn(kind, found, empty, comma)
 
 
 def _different(values: NDArray[np.object_], name: str, where: str) -> list[Any]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mustlink.core.check import as_points
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.preprocessing.cells import Cells, read_cells
+from mustlink.preprocessing.cells import RawColumn, read_cells
 from mustlink.preprocessing.request import column_title, listed
 
 Floats = NDArray[np.float64]
@@ -171,7 +171,7 @@ def _is_plain(cells: Any) -> bool:
     return kind in "biu" or (kind == "f" and not np.isnan(np.asarray(cells)).any())
 
 
-def fit_table(names: Sequence[str], read: Sequence[Cells], where: str) -> FittedTable:
+def fit_table(names: Sequence[str], read: Sequence[RawColumn], where: str) -> FittedTable:
     """How the columns of a table become points; raises InputError where none says anything."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
@@ -179,12 +179,12 @@ def fit_table(names: Sequence[str], read: Sequence[Cells], where: str) -> Fitted
     why: dict[str, str] = {}
     columns = tuple(_fit(name, one, why) for name, one in zip(names, read, strict=True))
     if not any(column.width for column in columns):
-        told = "; ".join(f"{name}: {reason}" for name, reason in list(why.items())[:5])
-        raise InputError(f"{where}: no column says anything of the rows ({told}); give others")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in list(why.items())[:5])
+        raise InputError(f"{where}: no column says anything of the rows ({reasons}); give others")
     return FittedTable(columns, tuple(_notes(columns, read, why)))
 
 
-def _fit(name: str, cells: Cells, why: dict[str, str]) -> TableColumn:
+def _fit(name: str, cells: RawColumn, why: dict[str, str]) -> TableColumn:
     """A column as it is prepared; `why` gets the reason where it is left out."""
     empty = cells.empty
     n, gaps = empty.size, bool(empty.any())
@@ -234,7 +234,9 @@ def is_row_numbers(x: NDArray[Any], n: int) -> bool:
     return bool(np.ptp(x) < _COVERED * n and np.unique(x).size == x.size)
 
 
-def _notes(columns: Sequence[TableColumn], read: Sequence[Cells], why: dict[str, str]) -> list[str]:
+def _notes(
+    columns: Sequence[TableColumn], read: Sequence[RawColumn], why: dict[str, str]
+) -> list[str]:
     kinds = Counter(column.kind for column in columns)
     there = ", ".join(f"{kinds[kind]} {what}" for kind, what in _CALLED.items() if kinds[kind])
     found = [

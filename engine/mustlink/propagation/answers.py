@@ -308,7 +308,7 @@ def conclude(estimator: Any, spread: Any, P: Any, known: LabelSet, *, last: bool
         },
         convergence=convergence,
         satisfaction=None,
-        **recorder.told(),
+        **recorder.report_parts(),
         extra={
             "n_components": work.n_components,
             "n_labels": int(np.count_nonzero(labelled)),

@@ -421,7 +421,7 @@ class GLP(PlainParameters, BaseEstimator):
             choices={"solver": convergence.solver},
             convergence=convergence,
             satisfaction=None,
-            **recorder.told(),
+            **recorder.report_parts(),
             extra={
                 "n_labels": int(known.sum()),
                 "n_held": int(held.sum()),

@@ -25,7 +25,7 @@ from mustlink.core.observe import NEVER, Deadline, Recorder
 from mustlink.core.result import Convergence
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW
-from mustlink.eigen.solver import kept_inverse, laplacian_of, next_value, smooth_vectors
+from mustlink.eigen.solver import cached_inverse, laplacian_of, next_value, smooth_vectors
 from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg, done
 from mustlink.linear.laplacian_solve import (
@@ -457,7 +457,7 @@ class ReachedPart(MemoryWork):
             tol = solving.tolerance(problem.size)
             return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         if self.is_whole:
-            inverse = kept_inverse(self.view, seed)
+            inverse = cached_inverse(self.view, seed)
         else:
             inverse = usual_preconditioner(laplacian)
         return self._by_gradients(laplacian, B, inverse, problem, laplacian.null.project)

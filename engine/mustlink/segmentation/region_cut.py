@@ -107,7 +107,7 @@ class RegionCut(PlainParameters, BaseEstimator):
             choices={"n_clusters": [k, reason], "cells": f"{unit} x {unit} pixels"},
             convergence=None,
             satisfaction=None,
-            **recorder.told(),
+            **recorder.report_parts(),
             extra={"n_regions": n},
         )
 

@@ -204,7 +204,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
             },
             convergence=None,
             satisfaction=None,
-            **recorder.told(),
+            **recorder.report_parts(),
             extra={"n_labels": int(known.sum()), "steps": steps},
         )
 

@@ -54,7 +54,7 @@ class FileContent:
     is_graph: bool = False
     is_points: bool = False
     arcs: bool = False
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     fitted: FittedTable | None = None
@@ -65,7 +65,7 @@ class InputData:
     """Points (n, d) float32, or an affinity (n, n) CSR, and what their file has beside them.
 
     `names` are those of the nodes, `stored_names` where they stay in the file, `columns` those of
-    its columns, if any; `notes` are what was decided, `doubts` are warnings. `image` (h, w, 3) is
+    its columns, if any; `notes` are what was decided, `warnings` doubts. `image` (h, w, 3) is
     the picture whose pixels, row by row, are the nodes of a graph. `fitted` is how points were
     prepared, `kept` are the rows left of `n_rows` where rows with missing values are left out;
     names are of all rows. The nodes of a graph may stand for several, `weights` (g,), and be
@@ -80,7 +80,7 @@ class InputData:
     stored_names: FileNames | None = None
     notes: tuple[str, ...] = ()
     image: NDArray[Any] | None = None
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     fitted: Fitted | FittedTable | None = None
     kept: NDArray[np.int64] | None = None
@@ -104,8 +104,8 @@ class InputData:
         """Record notes and warnings."""
         for note in self.notes:
             recorder.note(note)
-        for doubt in self.doubts:
-            recorder.warn(doubt)
+        for warning in self.warnings:
+            recorder.warn(warning)
 
     def to_fit(self, source: str) -> Any:
         """The value, or the engine's graph of origin `source` where nodes stand for several."""
@@ -139,8 +139,8 @@ def graph_of(found: FileContent, want: Want | None, place: Place) -> InputData:
         return _bipartite(sp.csr_matrix(matrix), found, place)
     if want == "directed" or not found.arcs:
         return InputData("graph", matrix, place, found.names)
-    affinity, notes, doubts = undirected(matrix, str(place))
-    return InputData("graph", affinity, place, found.names, notes=notes, doubts=doubts)
+    affinity, notes, warnings = undirected(matrix, str(place))
+    return InputData("graph", affinity, place, found.names, notes=notes, warnings=warnings)
 
 
 def _bipartite(matrix: sp.csr_matrix, found: FileContent, place: Place) -> InputData:
@@ -209,7 +209,7 @@ _MIXED = 0.1  # share of edges to smaller numbers, and to larger ones, above whi
 def undirected(
     arcs: sp.csr_matrix, where: str
 ) -> tuple[sp.csr_matrix, tuple[str, ...], tuple[str, ...]]:
-    """The larger weight of both directions, and what to note and to doubt about that."""
+    """The larger weight of both directions, and what to note and to warn of."""
     back = arcs.T.tocsr()
     found = arcs.maximum(back)
     found.eliminate_zeros()
@@ -229,11 +229,11 @@ def undirected(
     differ: Any = arcs != back  # those in one direction twice
     unequal = (int(differ.nnz) - 2 * one) // 2
     if unequal:
-        doubt = (
+        warning = (
             f"{where}: {unequal:,} of {both:,} edges that are given in both directions weigh "
             f"differently, and the larger weight counts; {cure}"
         )
-        return found, (), (doubt,)
+        return found, (), (warning,)
     if not one:
         return found, (), ()
     note = (
@@ -296,18 +296,18 @@ def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
         values, texts, fitted = points.points_of(table, where, spec)
     except InputError as error:
         raise InputError(f"{error}{_edges_hint(table)}") from None
-    doubts = points.doubtful(table, where, drop if fitted is None else (*drop, *fitted.left_out))
+    warnings = points.doubtful(table, where, drop if fitted is None else (*drop, *fitted.left_out))
     if fitted is not None:
         columns, hint = tuple(one.name for one in fitted.columns), _edges_hint(table)
-        doubts += (f"{where}: is read as a table of points{hint}",) if hint else ()
+        warnings += (f"{where}: is read as a table of points{hint}",) if hint else ()
     notes = (*table.notes, *notes)
     if texts is None:
-        return FileContent(values, doubts=doubts, columns=columns, notes=notes, fitted=fitted)
+        return FileContent(values, warnings=warnings, columns=columns, notes=notes, fitted=fitted)
     names = names_or_none(texts, where, table.header[0])
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
     if table.named and spec.ids is None:
         note += "; --drop leaves it out"
-    about: Any = {"doubts": doubts, "columns": columns, "notes": notes, "fitted": fitted}
+    about: Any = {"warnings": warnings, "columns": columns, "notes": notes, "fitted": fitted}
     return FileContent(values, names, note, **about)
 
 
@@ -374,8 +374,8 @@ def load(
     data = _decide(found, want, place, advance, spec, _reopening(found.value))
     one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says
     notes = (found.note,) if found.note is not None and one_kind else ()
-    doubts = (*found.doubts, *data.doubts)
-    return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
+    warnings = (*found.warnings, *data.warnings)
+    return replace(data, notes=(*notes, *found.notes, *data.notes), warnings=warnings)
 
 
 def _reopening(value: Any) -> Reopen | None:
@@ -444,15 +444,15 @@ def _decide(
         if not spec.steps.is_nothing:
             raise InputError(f"{place}: is a graph, which has no columns to prepare")
         return graph_of(found, want, place)
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if sparse and want is None and not found.is_points and place.suffix != anndata.ENDING:
         n, d = value.shape
-        doubts = (
+        warnings = (
             f"{place}: a sparse matrix of {n:,} x {d:,} is read as {n:,} points with a graph of "
             "their neighbours; where its entries join rows with columns: mustlink cluster --as "
             "bipartite (--as points: they are points)",
         )
-    data = InputData("points", value, place, found.names, doubts=doubts, columns=found.columns)
+    data = InputData("points", value, place, found.names, warnings=warnings, columns=found.columns)
     if sparse and spec.sparse and spec.steps.is_nothing:
         return replace(data, value=sp.csr_matrix(value, dtype=np.float32))
     if found.fitted is not None:

@@ -39,7 +39,7 @@ _MOST_CLASSES = 100_000
 class Labels:
     """Labels (n,) from 0, -1 unknown; `classes` names class 0, 1, … where classes have names.
 
-    `notes` say what was decided, `doubts` are warnings; `pixels` is (h, w) where they are those of
+    `notes` say what was decided, `warnings` doubts; `pixels` is (h, w) where they are those of
     a picture; `strange` are names of rows that the data do not have.
     """
 
@@ -48,14 +48,14 @@ class Labels:
     notes: tuple[str, ...] = ()
     pixels: tuple[int, ...] | None = None
     strange: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def report(self, recorder: Recorder) -> None:
         """Record notes and warnings."""
         for note in self.notes:
             recorder.note(note)
-        for doubt in self.doubts:
-            recorder.warn(doubt)
+        for warning in self.warnings:
+            recorder.warn(warning)
 
 
 class LabelCountError(InputError):
@@ -79,7 +79,7 @@ def load_classes(
     the length is checked, and an array (h, w) of so many is taken row by row, as `pixels` (h, w) of
     a picture are. So is a picture, see `load_label_picture`. A column of the table `data` itself
     has its rows, whatever may name rows in it. If names of some rows are known, the others are left
-    out, which is a doubt; if `strict` they are an error.
+    out, which is a warning; if `strict` they are an error.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -89,7 +89,7 @@ def load_classes(
         return Labels(painted.ravel(), colours, pixels=painted.shape)
     values: Column | None
     strange: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
     elif (values := matrices.of_numpy(place, "labels", "y")) is None:
@@ -97,9 +97,9 @@ def load_classes(
         values, strange = _from_table(place, n_nodes, names, own=own, strict=strict)
     if strange and names is not None:
         noun = "row is" if len(strange) == 1 else "rows are"
-        doubts = (f"{place}: {len(strange):,} {noun} left out: {names.unknown(strange)}",)
+        warnings = (f"{place}: {len(strange):,} {noun} left out: {names.unknown(strange)}",)
     if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
-        return replace(_labels(values, place, n_nodes), strange=strange, doubts=doubts)
+        return replace(_labels(values, place, n_nodes), strange=strange, warnings=warnings)
     shape = values.shape
     if pixels is not None and shape != tuple(pixels):
         raise InputError(

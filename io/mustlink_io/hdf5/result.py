@@ -208,7 +208,7 @@ class ResultCalibration(ResultPart):
     reliability: Annotated[list[Bin], Field(max_length=100)] = Field(default_factory=list)
 
 
-class Columns(ResultPart):
+class ColumnLists(ResultPart):
     """A table by columns: lists of one length."""
 
     @model_validator(mode="after")
@@ -218,7 +218,7 @@ class Columns(ResultPart):
         return self
 
 
-class Places(Columns):
+class Places(ColumnLists):
     """Cuts by cost vᵀL̄v and α = vᵀQ̄v, ‖v‖² = vol."""
 
     cost: Numbers
@@ -306,7 +306,7 @@ class Spectrum(ResultPart):
     values: Annotated[Numbers, Field(min_length=1)]
 
 
-class ResultClusters(Columns):
+class ResultClusters(ColumnLists):
     """A row a cluster, in columns."""
 
     names: Annotated[list[int], Field(min_length=1)]

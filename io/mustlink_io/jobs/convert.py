@@ -322,7 +322,7 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
             f"{output}: {form} cannot hold {noun}, which {data.place} is; write {able}"
         )
     labels = _known_labels(data)
-    notes, more, warnings = list(data.notes), {}, list(data.doubts)
+    notes, more, warnings = list(data.notes), {}, list(data.warnings)
     names = data.names
     if data.weights is not None and form == "h5":
         more = {"weights": data.weights, "rows": data.rows}

@@ -55,7 +55,7 @@ class FileContradiction(Contradiction):
     file: formats.PairFile
 
     def __str__(self) -> str:
-        return self.told(self.file.row, self.file.node)
+        return self.text(self.file.row, self.file.node)
 
 
 def load_constraints(
@@ -198,7 +198,7 @@ def _classes_in(data: formats.InputData, labels: formats.Labels) -> list[str]:
         f"{data.place}: its column {store.text(name)[:40]!r} has the classes of the labels, and is "
         f"taken as data; to leave it out: --drop {shlex.quote(name)}"
         for name in found
-        if not any(f"its column {store.text(name)[:40]!r} is" in doubt for doubt in data.doubts)
+        if not any(f"its column {store.text(name)[:40]!r} is" in one for one in data.warnings)
     ]
 
 
@@ -309,7 +309,7 @@ def _rows_or_graph(
     loaded = formats.load(file, want, sparse=sparse)
     if loaded.kind == "graph":
         return _graph_in(loaded, data)
-    for note in (*loaded.notes, *loaded.doubts):
+    for note in (*loaded.notes, *loaded.warnings):
         recorder.note(f"view {name}: {note}")
     if loaded.n_rows != data.n_rows:
         raise InputError(

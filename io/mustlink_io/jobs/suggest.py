@@ -93,9 +93,9 @@ def suggest_for(
         prepared=isinstance(loaded.fitted, FittedTable),
     )
     steps = _in_the_file(found.preparation, before, loaded)
-    for doubt in loaded.doubts:
-        if not any(f": its column {name!r} is taken" in doubt for name in steps.drop):
-            recorder.warn(doubt)
+    for warning in loaded.warnings:
+        if not any(f": its column {name!r} is taken" in warning for name in steps.drop):
+            recorder.warn(warning)
     filled = ("cells without a value are filled with means: --impute",) if before.impute else ()
     reasons = (*found.reasons, *filled)
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)

@@ -17,7 +17,7 @@ _TOGETHER = 32  # columns in one cycle, which holds about three blocks as wide a
 _COLUMNS = 3  # of a power method: one vector may miss what a pair of nodes far from all has
 
 
-class Way(Protocol):
+class GridTransfer(Protocol):
     """The way from a grid to the next coarser one, which may live in another space."""
 
     def down(self, R: Block) -> Block:
@@ -47,7 +47,7 @@ class Grid(Protocol):
         """Eigenvalues of D⁻¹A, (low, high), that the smoother damps: coarser grids miss them."""
 
     @property
-    def way(self) -> Way | None:
+    def way(self) -> GridTransfer | None:
         """The way to the next coarser grid; None on the last one."""
 
     def first(self, B: Block, new: float) -> Block:

@@ -76,8 +76,8 @@ class Aggregates:
         leaving = np.flatnonzero(~owned & (group >= 0))
         leaving = leaving[np.argsort(group[leaving], kind="stable")]
         counts = np.diff(np.searchsorted(group[leaving], self.bounds))
-        told = np.column_stack([leaving + space.first, group[leaving]])
-        came = space.ranks.sent(told, counts)
+        sent = np.column_stack([leaving + space.first, group[leaving]])
+        came = space.ranks.sent(sent, counts)
         came = came[np.argsort(came[:, 0])]
         return came[:, 0], came[:, 1]
 
