@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 import runner
+import same_homes
 
 CLUSTERERS = {
     "NCut": "ncut", "CSP": "csp", "SSSC": "sssc", "SpectralLearning": "sl", "ConstrainedAP": "ap",
@@ -69,7 +70,7 @@ def runs() -> list[Run]:
         line = f"cluster points.h5:/points -k 4 -m {method} {known}"
         found.append(Run(name, line))
         if name in ON_DISK:
-            found.append(Run(f"{name} disk", line.replace("points.h5:/points", "graph.h5"), True))
+            found.append(_on_disk(name, line))
         if name not in ("NCut", "CSCGFHF"):
             found.append(
                 Run(name, f"cluster plane.h5:/points -k 4 -m {method} --constraints pairs.csv")
@@ -85,7 +86,7 @@ def runs() -> list[Run]:
         line = f"propagate points.h5:/points -m {method} --labels points.h5:/known"
         found.append(Run(name, line))
         if name in ON_DISK:
-            found.append(Run(f"{name} disk", line.replace("points.h5:/points", "graph.h5"), True))
+            found.append(_on_disk(name, line))
         found.append(Run(name, f"propagate few.h5:/points -m {method} --labels few.h5:/known"))
     more = "cluster points.h5:/points -k 4 --labels points.h5:/known"
     return [
@@ -110,6 +111,11 @@ def runs() -> list[Run]:
         Run("graph", "graph points.h5:/points"),
         Run("suggest", "suggest points.h5 --labels points.h5:/known"),
     ]
+
+
+def _on_disk(name: str, line: str) -> Run:
+    stored = line.replace("points.h5:/points", "graph.h5")
+    return Run(f"{name} disk", f"{stored} --memory {same_homes.MEMORY}", on_disk=True)
 
 
 def make_data(folder: Path, n: int = 66_000) -> None:
@@ -175,9 +181,7 @@ def recorded(run: Run, pipe: Any) -> None:
             assert hasattr(import_module(f"mustlink.{module}"), name), (module, name)
             setattr(import_module(f"mustlink.{module}"), name, 0)
     if run.on_disk:
-        from mustlink.estimators.graph_estimator import GraphEstimator
-
-        GraphEstimator._stays_on_disk = lambda *_: True
+        same_homes.nothing_fits()
     pipe.send((*_shell(run), calls))
 
 

@@ -188,11 +188,8 @@ def test_vector_work_column_by_column(n, dtype):
         assert np.array_equal(column_steps.peaks(V), V[at, np.arange(3)])
 
 
-@pytest.mark.parametrize("small", [0, 1 << 60])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_vector_beside_a_block(monkeypatch, small, dtype):
-    """In NumPy or compiled."""
-    monkeypatch.setattr(column_steps, "SMALL", small)
+def test_one_vector_beside_a_block(monkeypatch, dtype):
     monkeypatch.setattr(column_steps, "_ROWS", 8)
     rng = np.random.default_rng(1)
     X, v, a = rng.standard_normal((50, 3)).astype(dtype), rng.standard_normal(50), np.arange(3.0)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
 from mustlink.kernels.spmm import row_sums
-from mustlink.kernels.threads import FEW, SMALL, in_threads, inlined, kernel, loop, workers
+from mustlink.kernels.threads import FEW, in_threads, inlined, kernel, loop, workers
 
 Block = NDArray[np.float64]
 
@@ -218,15 +218,6 @@ Scalars = NDArray[np.float64]
 _STEP_ROWS = 1 << 14  # rows per partial sum: fixed, so that sums come out the same for any threads
 
 
-@loop(fastmath=True)
-def _dots(lo: int, hi: int, X: Any, Y: Any, rows: Any, partial: Any) -> None:
-    n, width = X.shape
-    for part in range(lo, hi):
-        for i in range(part * rows, min((part + 1) * rows, n)):
-            for c in range(width):
-                partial[part, c] += nb.float64(X[i, c]) * nb.float64(Y[i, c])
-
-
 # What is done row by row is rounded one way, by NumPy on few rows and by these on many: rows come
 # out the same wherever a block is divided. So these multiply and add without fusing the two.
 
@@ -249,51 +240,26 @@ def _two(lo: int, hi: int, out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, col
             out[i, at] = b[c] * out[i, at] + (u[c] * U[i, c] + v[c] * V[i, c])
 
 
-@loop()
-def _lessen(lo: int, hi: int, X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
-    n, width = R.shape
-    for part in range(lo, hi):
-        for i in range(part * rows, min((part + 1) * rows, n)):
-            for c in range(width):
-                r = X[i, c] - a[c] * V[i, c]
-                R[i, c] = r
-                partial[part, c] += r * r
+def _summed(task: Callable[[slice], Scalars], X: Block) -> Scalars:
+    """Sum (b,) of task(rows), a few rows of X at a time."""
+    partial = np.zeros((max(1, -(-len(X) // _STEP_ROWS)), X.shape[1]))
 
+    def add(part: int) -> None:
+        first = part * _STEP_ROWS
+        for rows in _cached(slice(first, min(first + _STEP_ROWS, len(X)))):
+            partial[part] += task(rows)
 
-@loop(fastmath=True)
-def _along(lo: int, hi: int, v: Any, X: Any, rows: Any, partial: Any) -> None:
-    n, width = X.shape
-    for part in range(lo, hi):
-        for i in range(part * rows, min((part + 1) * rows, n)):
-            for c in range(width):
-                partial[part, c] += v[i] * X[i, c]
-
-
-@loop()
-def _without(lo: int, hi: int, X: Any, v: Any, a: Any, out: Any) -> None:
-    _n, width = X.shape
-    for i in range(lo, hi):
-        for c in range(width):
-            out[i, c] = X[i, c] - v[i] * a[c]
-
-
-def _partial(X: Block) -> Block:
-    return np.zeros((max(1, -(-X.shape[0] // _STEP_ROWS)), X.shape[1]))
-
-
-def _total(partial: Block) -> Scalars:
-    if len(partial) == 1:  # as on every small problem
-        return partial[0]
+    in_threads(add, range(len(partial)))
     return np.asarray(partial.sum(axis=0), dtype=np.float64)
+
+
+def _dots(X: Block, Y: Block) -> Scalars:
+    return np.asarray(np.einsum("ij,ij->j", X, Y, dtype=np.float64))
 
 
 def dots(X: Block, Y: Block) -> Scalars:
     """Inner products column by column of two blocks (n, b)."""
-    if X.size < FEW:
-        return np.asarray(np.einsum("ij,ij->j", X, Y, dtype=np.float64))
-    partial = _partial(X)
-    _dots(len(partial), X.size, X, Y, _STEP_ROWS, partial)
-    return _total(partial)
+    return _summed(lambda rows: _dots(X[rows], Y[rows]), X)
 
 
 def blend(
@@ -311,31 +277,29 @@ def blend(
 
 def lessen(X: Block, V: Block, a: Scalars, out: Block) -> Scalars:
     """Write out = X − V·diag(a), where `out` may be X; returns the squared lengths of columns."""
-    if X.size < FEW:
-        found = X - V * a
-        out[:] = found
-        return dots(found, found)
-    partial = _partial(X)
-    _lessen(len(partial), 2 * X.size, X, V, a, _STEP_ROWS, out, partial)
-    return _total(partial)
+
+    def some(rows: slice) -> Scalars:
+        found = V[rows] * a
+        np.subtract(X[rows], found, out=found)
+        out[rows] = found
+        return _dots(found, found)
+
+    return _summed(some, X)
 
 
 def along(v: Scalars, X: Block) -> Scalars:
     """vᵀX (b,) for one vector v (n,)."""
-    if X.size < SMALL:
-        return np.asarray(v @ X, dtype=np.float64)
-    partial = _partial(X)
-    _along(len(partial), X.size, v, X, _STEP_ROWS, partial)
-    return _total(partial)
+    return _summed(lambda rows: v[rows] @ X[rows].astype(np.float64, copy=False), X)
 
 
 def without(X: Block, v: Scalars, a: Scalars) -> Block:
     """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
-    if X.size < FEW:
-        return np.asarray(X - v[:, None] * a, dtype=X.dtype)
-    out = np.empty(X.shape, X.dtype)
-    _without(len(X), X.size, X, v, a, out)
-    return out
+
+    def some(X: Block, v: Scalars) -> Block:
+        found = np.multiply.outer(v, a)
+        return np.asarray(np.subtract(X, found, out=found), dtype=X.dtype)
+
+    return by_rows(some, X, v)
 
 
 def peaks(X: Block) -> Scalars:
@@ -387,15 +351,6 @@ def _add(X: Any, groups: Any, scale: Any, out: Any) -> None:
             out[g, c] += v * X[i, c]
 
 
-@loop()
-def _hand_out(lo: int, hi: int, C: Any, groups: Any, scale: Any, out: Any) -> None:
-    for i in range(lo, hi):
-        g = groups[i]
-        v = scale[i]
-        for c in range(out.shape[1]):
-            out[i, c] = v * C[g, c]
-
-
 def group_sums(
     X: NDArray[Any], groups: NDArray[Any], count: int, scale: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -415,12 +370,14 @@ def hand_out(
     C: NDArray[np.float64], groups: NDArray[Any], scale: NDArray[np.float64], dtype: Any
 ) -> NDArray[Any]:
     """Row i: scale_i·C[groups_i], (n, b)."""
-    if groups.size * C.shape[1] < FEW:
-        return np.asarray(scale[:, None] * C[groups], dtype=dtype)
-    out = np.empty((groups.size, C.shape[1]), dtype)
-    C = np.ascontiguousarray(C, dtype=np.float64)
-    _hand_out(len(out), out.size, C, _numbers(groups, len(C)), scale, out)
-    return out
+    C = np.asarray(C, dtype=np.float64)
+
+    def some(groups: NDArray[Any], scale: NDArray[np.float64]) -> NDArray[Any]:
+        found = C.take(groups, axis=0)
+        found *= scale[:, None]
+        return found.astype(dtype, copy=False)
+
+    return by_rows(some, groups, scale)
 
 
 def _numbers(groups: NDArray[Any], count: int) -> NDArray[Any]:

@@ -123,20 +123,36 @@ def _bytes(vector: Any) -> int:
 
 
 def _typed_copy(
-    typing: Any, X: Any, first: Any, c: Any, Y: Any, j: Any, d: Any, count: Any, width: Any
-) -> Any:
+    typing: Any, X: Any, first: Any, c: Any, Y: Any, j: Any, d: Any, count: Any, width: Any,
+    size: Any,
+) -> Any:  # fmt: skip
     word = types.int64
-    return types.void(X, word, word, Y, word, word, word, word), _emit_copy
+    return types.void(X, word, word, Y, word, word, word, word, word), _emit_copy
 
 
 def _emit_copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     X, Y = (context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 3))
-    name = f"mustlink.copy.{signature.args[0].dtype}.{signature.args[3].dtype}"
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = _copy_function(builder.module, name, X.data.type, Y.data.type)
-    widths = [builder.extract_value(block.shape, 1) for block in (X, Y)]
-    builder.call(function, [X.data, Y.data, *widths, *arguments[1:3], *arguments[4:]])
+    held, size, module = signature.args[0].dtype, arguments[-1], builder.module
+    x_width, y_width = (builder.extract_value(block.shape, 1) for block in (X, Y))
+
+    def copy(number: Any) -> None:
+        source = context.get_data_type(number).as_pointer()
+        name = f"mustlink.copy.{number}.{signature.args[3].dtype}"
+        function = module.globals.get(name)
+        if function is None:
+            function = _copy_function(module, name, source, Y.data.type)
+        blocks = builder.bitcast(X.data, source), Y.data, builder.udiv(x_width, size), y_width
+        builder.call(function, [*blocks, *arguments[1:3], *arguments[4:-1]])
+
+    if held != types.uint8:
+        copy(held)
+        return context.get_dummy_value()
+    is_single = builder.icmp_signed("==", size, ir.Constant(_WORD, 4))
+    with builder.if_else(is_single) as (single, double):
+        with single:
+            copy(types.float32)
+        with double:
+            copy(types.float64)
     return context.get_dummy_value()
 
 
@@ -177,32 +193,35 @@ def _copy_function(module: Any, name: str, source: Any, target: Any) -> Any:
 
 
 _tile: Any = intrinsic(_typed_tile)
-# _copy(X, first, c, Y, j, d, count, width) is Y[j : j + count, d : d + width] =
-# X[first : first + count, c : c + width], in the precision of Y.
+# _copy(X, first, c, Y, j, d, count, width, size) is Y[j : j + count, d : d + width] =
+# X[first : first + count, c : c + width], in the precision of Y. `size` is 1; X may be the bytes of
+# numbers of that size, so that one kernel does for both precisions.
 _copy: Any = intrinsic(_typed_copy)
 
 
 @inlined()
-def _beside(blocks: Any, first: Any, count: Any, to: Any) -> None:
+def _beside(blocks: Any, first: Any, count: Any, to: Any, size: Any) -> None:
     """Rows of three blocks side by side."""
     at = 0
     for b in range(len(blocks)):
         block = blocks[b]
-        _copy(block, first, 0, to, 0, at, count, block.shape[1])
-        at += block.shape[1]
+        width = block.shape[1] // size
+        _copy(block, first, 0, to, 0, at, count, width, size)
+        at += width
 
 
 @loop()
 def _gram(
-    lo: int, hi: int, V: Any, U: Any, rows: Any, some_left: Any, some_right: Any, partial: Any
-) -> None:
+    lo: int, hi: int,
+    V: Any, U: Any, size: Any, rows: Any, some_left: Any, some_right: Any, partial: Any,
+) -> None:  # fmt: skip
     n, high, wide = V[0].shape[0], partial.shape[1], partial.shape[2]
     for part in range(lo, hi):
         left, right, total = some_left[part], some_right[part], partial[part]
         for first in range(part * rows, min((part + 1) * rows, n), _TOGETHER):
             count = min(_TOGETHER, n - first)
-            _beside(V, first, count, left)
-            _beside(U, first, count, right)
+            _beside(V, first, count, left, size)
+            _beside(U, first, count, right, size)
             for r in range(0, high, 8):
                 for c in range(0, wide, 16):
                     at = r * wide + c
@@ -220,15 +239,15 @@ def _combined(
         left, made = some_left[part], some_made[part]
         for first in range(part * rows, min((part + 1) * rows, n), _TOGETHER):
             count = min(_TOGETHER, n - first)
-            _beside(V, first, count, left)
+            _beside(V, first, count, left, 1)
             for r in range(_TOGETHER):
                 for c in range(wide):
                     made[r, c] = 0
             for r in range(0, count, 8):
                 for c in range(0, wide, 2 * lanes):
                     _tile(left, r * high, 1, high, C, c, wide, high, made, r * wide + c, wide)
-            _copy(made, 0, 0, out, first, 0, count, a)
-            _copy(made, 0, a, beside, first, 0, count, b)
+            _copy(made, 0, 0, out, first, 0, count, a, 1)
+            _copy(made, 0, a, beside, first, 0, count, b, 1)
 
 
 def _three(blocks: list[NDArray[Any]]) -> tuple[Any, Any, Any]:
@@ -251,7 +270,8 @@ def gram(V: list[NDArray[Any]], U: list[NDArray[Any]]) -> NDArray[np.float64]:
     parts, high, wide = partial.shape
     # Made here: arrays made in a kernel are slow to compile.
     room = np.zeros((parts, _TOGETHER, high)), np.zeros((parts, _TOGETHER, wide))
-    _gram(parts, n * a * b, _three(V), _three(U), _ROWS, *room, partial)
+    sides = (tuple(X.view(np.uint8) for X in _three(side)) for side in (V, U))
+    _gram(parts, n * a * b, *sides, V[0].itemsize, _ROWS, *room, partial)
     total: NDArray[np.float64] = partial.sum(axis=0)[:a, :b]
     return total
 
