@@ -41,7 +41,7 @@ def by_columns(X: sp.csr_matrix, sizes: NDArray[Any]) -> Iterator[ByColumns]:
     for first in range(0, n, step):
         part: Any = sp.csr_matrix(X[first : first + step]).tocsc()
         numbers = np.uint16 if step <= 1 << 16 else np.int32
-        found = part.indptr.astype(np.int64), part.indices.astype(numbers), part.data
+        found = part.indptr.astype(np.int32), part.indices.astype(numbers), part.data
         yield ByColumns(first, found, sizes[first : first + step])
 
 
@@ -75,13 +75,29 @@ def _bound(worst: float, size: float, least: float, of_sets: bool) -> float:
 
 @inlined()
 def _take(
-    j: int, sums: Any, sizes: Any, first: int, me: int, size: float, of_sets: bool, anyway: bool,
+    j: int, sums: Any, sizes: Any, first: int, own: Any, least: float, of_sets: bool, anyway: bool,
     keys: Any, nodes: Any, i: int,
-) -> None:  # fmt: skip
-    """Put a row of the block into list i, if it was met: -0 + x is not -0."""
+) -> Any:  # fmt: skip
+    """Put row j of the block into list i if it was met, as -0 + x is not -0; the new bound."""
     product = np.float64(sums[j])
-    if first + j != me and (anyway or product != 0 or np.copysign(1.0, product) > 0):
-        _put(_key(product, size, sizes[j], of_sets), first + j, keys, nodes, i)
+    met = anyway or product != 0 or np.copysign(1.0, product) > 0
+    if met and first + j != np.int64(own[i, 0]):
+        _put(_key(product, own[i, 1], sizes[j], of_sets), first + j, keys, nodes, i)
+    return sums.dtype.type(_bound(keys[i, keys.shape[1] - 1], own[i, 1], least, of_sets))
+
+
+@inlined()
+def _add(
+    i: int, q_ptr: Any, q_columns: Any, q_values: Any, ptr: Any, rows: Any, values: Any, sums: Any
+) -> Any:
+    """Add the products of row i to `sums`; how many that are."""
+    met = np.int64(0)
+    for q in range(q_ptr[i], q_ptr[i + 1]):
+        value, c = sums.dtype.type(q_values[q]), q_columns[q]
+        met += ptr[c + 1] - ptr[c]
+        for p in range(np.uint64(ptr[c]), np.uint64(ptr[c + 1])):
+            sums[rows[p]] += value * values[p]
+    return met
 
 
 @loop(makes_arrays=True)
@@ -92,35 +108,28 @@ def _meet(
     n, last, least = sizes.size, keys.shape[1] - 1, np.float64(sizes.min())
     sums = np.full(-(-n // _CHUNK) * _CHUNK, -0.0, sizes.dtype)
     for i in range(lo, hi):
-        me, size, met = np.int64(own[i, 0]), own[i, 1], np.int64(0)
-        for q in range(q_ptr[i], q_ptr[i + 1]):
-            value, c = sizes.dtype.type(q_values[q]), q_columns[q]
-            met += ptr[c + 1] - ptr[c]
-            for p in range(np.uint64(ptr[c]), np.uint64(ptr[c + 1])):
-                sums[rows[p]] += value * values[p]
-        bound = sizes.dtype.type(_bound(keys[i, last], size, least, of_sets))
+        met = _add(i, q_ptr, q_columns, q_values, ptr, rows, values, sums)
+        bound = sums.dtype.type(_bound(keys[i, last], own[i, 1], least, of_sets))
         if _FEW * met < n and not anyway:
             for q in range(q_ptr[i], q_ptr[i + 1]):
-                for p in range(np.uint64(ptr[q_columns[q]]), np.uint64(ptr[q_columns[q] + 1])):
-                    j = rows[p]
+                c = q_columns[q]
+                for p in range(np.uint64(ptr[c]), np.uint64(ptr[c + 1])):
+                    j = np.int64(rows[p])
                     if sums[j] >= bound:
-                        _take(
-                            j, sums, sizes, first, me, size, of_sets, anyway, keys, nodes, i
+                        bound = _take(
+                            j, sums, sizes, first, own, least, of_sets, anyway, keys, nodes, i
                         )
-                        bound = sizes.dtype.type(_bound(keys[i, last], size, least, of_sets))
                     sums[j] = -0.0
             continue
         for start in range(0, sums.size, _CHUNK):
             some = np.int32(0)
             for c in range(_CHUNK):  # no branch, and a fixed number: eight at a time
                 some |= np.int32(sums[np.uint64(start + c)] >= bound)
-            if some:
-                for j in range(start, min(start + _CHUNK, n)):
-                    if sums[j] >= bound:
-                        _take(
-                            j, sums, sizes, first, me, size, of_sets, anyway, keys, nodes, i
-                        )
-                        bound = sizes.dtype.type(_bound(keys[i, last], size, least, of_sets))
+            for j in range(start, min(start + _CHUNK, n) if some else start):
+                if sums[j] >= bound:
+                    bound = _take(
+                        j, sums, sizes, first, own, least, of_sets, anyway, keys, nodes, i
+                    )
         for j in range(sums.size):
             sums[j] = -0.0
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import sparse_bytes
-from mustlink.context.rates import MET
+from mustlink.context.rates import MET, MORE
 from mustlink.core.check import as_csr
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SPARSE = ("euclidean", "cosine", "dot", "hellinger", "jaccard")
 _PIECES = 64  # of a search, after each of which progress is told
 _TRIED, _WANTED = 200, 0.95  # rows of the sample, and their recall
-_OFTEN = tuple(2 ** (step / 2) for step in range(11))  # times the usual work
+_STEP = 2**0.5  # by which the work is more, until it is enough
 _UNIT = 1e-3  # by which lengths of rows for "dot" may be off
 _CANDIDATES = 4  # times k: measured again, by all columns
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -68,7 +68,7 @@ class SparseRows(AnyRows):
             shape=X.shape,
         )
         X.has_canonical_format = True
-        return cls(X, metric, _row_sums(X, X.data.astype(np.float64) ** 2))
+        return cls(X, metric, _row_sums(X, np.square(X.data, dtype=np.float64)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,11 +152,11 @@ class SparseRows(AnyRows):
         with recorder.stage("kNN graph") as advance:
             blocks = self._blocks()
             _, true = self._search(blocks, queries, k, some)
-            for often in _OFTEN:
+            often, recall = 1.0, 0.0
+            while often <= MORE and recall < _WANTED:
                 rare = self._rare(often * MET)
                 found = self._search(blocks, queries, k, some, rare=rare)
-                if recall_of(found[1], true) >= _WANTED:
-                    break
+                often, recall = _STEP * often, recall_of(found[1], true)
             return self._search(blocks, self, k, np.arange(n), advance, rare)
 
     def _blocks(self) -> list[ByColumns]:
@@ -198,11 +198,10 @@ class SparseRows(AnyRows):
 
 def _values(X: sp.csr_matrix, metric: str) -> NDArray[np.float32]:
     """The entries as their products tell the distance; raises InputError."""
-    value = X.data.astype(np.float64)
     if metric in ("hellinger", "jaccard"):
-        _check(X, value < 0, f"a negative value, of which metric={metric!r} knows nothing")
+        _check(X, X.data < 0, f"a negative value, of which metric={metric!r} knows nothing")
     if metric == "jaccard":
-        return np.ones(value.size, dtype=np.float32)
+        return np.ones(X.data.size, dtype=np.float32)
     if metric == "euclidean":
         return X.data.astype(np.float32)
     counts = np.diff(X.indptr)
@@ -212,7 +211,9 @@ def _values(X: sp.csr_matrix, metric: str) -> NDArray[np.float32]:
             f"points: row {empty[0]} is all zeros ({empty.size} such rows), it has no direction; "
             "leave these rows out, or use metric='euclidean'"
         )
-    total = _row_sums(X, value if metric == "hellinger" else value**2)
+    of_shares = metric == "hellinger"
+    value = X.data.astype(np.float64) if of_shares else np.square(X.data, dtype=np.float64)
+    total = _row_sums(X, value)
     if metric == "dot":
         off = np.flatnonzero(np.abs(np.sqrt(total) - 1) > _UNIT)
         if off.size:
@@ -220,10 +221,9 @@ def _values(X: sp.csr_matrix, metric: str) -> NDArray[np.float32]:
                 f"points: row {off[0]} is {np.sqrt(total[off[0]]):g} long, where metric='dot' takes"
                 " rows of length 1; use metric='cosine'"
             )
-    rows = np.repeat(np.arange(counts.size), counts)
-    if metric == "hellinger":
-        return np.sqrt(0.5 * value / total[rows]).astype(np.float32)
-    return (value / np.sqrt(total)[rows]).astype(np.float32)
+    value[:] = np.repeat(2.0 * total if of_shares else np.sqrt(total), counts)
+    np.divide(X.data, value, out=value)
+    return (np.sqrt(value, out=value) if of_shares else value).astype(np.float32)
 
 
 def _check(X: sp.csr_matrix, bad: NDArray[np.bool_], what: str) -> None:
