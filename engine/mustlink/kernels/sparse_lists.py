@@ -114,7 +114,7 @@ def _meet(
             for q in range(q_ptr[i], q_ptr[i + 1]):
                 c = q_columns[q]
                 for p in range(np.uint64(ptr[c]), np.uint64(ptr[c + 1])):
-                    j = np.int64(rows[p])
+                    j = int(rows[p])
                     if sums[j] >= bound:
                         bound = _take(
                             j, sums, sizes, first, own, least, of_sets, anyway, keys, nodes, i
