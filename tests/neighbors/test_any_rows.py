@@ -132,6 +132,7 @@ def test_sparse_rows_as_scipy(metric, form):
 def test_rare_columns_first(monkeypatch):
     """With little work allowed lists are measured by all columns, and their recall is told."""
     monkeypatch.setattr("mustlink.neighbors.sparse_points.MET", 4.0)
+    monkeypatch.setattr("mustlink.neighbors.sparse_points.MORE", 8.0)
     X = any_rows(sp.csr_matrix(WORDS), "cosine")
     assert X.method(K) == "rare columns"
     indices, lengths, info = X.lists(K, 0, Recorder(None), N)
@@ -141,6 +142,28 @@ def test_rare_columns_first(monkeypatch):
     np.testing.assert_allclose(measured[there], lengths[there], atol=1e-3)
     assert 0.3 < info["recall"] < 1
     assert (indices != np.arange(N)[:, None]).all()
+
+
+@pytest.mark.parametrize("metric", OF_SETS)
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.1])
+def test_blocks_change_nothing(metric, share, monkeypatch):
+    """Rows met by few products and by many, in blocks of 64 and of all; some meet none."""
+    X = sp.random(500, 300, share, "lil", random_state=1)
+    X[X.getnnz(1) == 0, 7] = 1
+    X = X.tocsr()
+    X.data -= 0.3 * (metric == "cosine")
+    X = any_rows(X, metric)
+    D = X.between(X)
+    np.fill_diagonal(D, np.inf)
+    if metric != "euclidean":
+        D[(abs(X.matrix) @ abs(X.matrix).T).toarray() == 0] = np.inf
+    found = []
+    for block in (64, 1 << 15):
+        monkeypatch.setattr("mustlink.kernels.sparse_lists.BLOCK", block)
+        found.append(X.nearest(X, K, np.arange(500)))
+    assert (found[0][0] == found[1][0]).all()
+    assert (found[0][1] == found[1][1]).all()
+    np.testing.assert_allclose(found[0][1], np.sort(D, axis=1)[:, :K], atol=1e-3)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -204,7 +204,7 @@ def other_plan(
 
 def sparse_bytes(n: int, nnz: int, k: int) -> int:
     """Bytes of the search among sparse rows of so many entries: columns, lists, threads."""
-    return 20 * nnz + n * (8 * k + 16) + _ROWS_BEHIND * n + _OTHER
+    return 14 * nnz + n * (8 * k + 16) + _ROWS_BEHIND * n + _OTHER
 
 
 def compared_bytes(n: int, d: int, k: int) -> int:

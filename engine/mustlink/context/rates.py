@@ -21,7 +21,9 @@ RATES: dict[str, tuple[float, float]] = {
     "brute": (4e-3, 4e-3),  # pairs of points, times coordinates over 130
     "tree": (1.6, 1.6),  # microseconds of one core: two share the work
     "cells": (1.6, 1.7),  # likewise; cells of two blocks on disk are compared twice
-    "columns": (2.3e-3, 2.3e-3),  # products of sparse rows
+    "columns": (1.2e-3, 1.2e-3),  # products of sparse rows
+    "sums": (7e-5, 7e-5),  # pairs of sparse rows, looked at many at once
+    "lists": (40.0, 40.0),  # sparse rows
     "descent": (1.0, 1.0),  # points, times columns and 50 more
     "weights": (0.07, 0.2),  # stored weights
     "components": (0.045, 0.015),  # the same
@@ -46,7 +48,8 @@ RATES: dict[str, tuple[float, float]] = {
     "clusters": (0.065, 0.1),  # numbers in the embedding
     "writing": (0.025, 0.025),  # bytes
 }
-MET = 30_000.0  # products of an entry for a sparse row, beyond which common columns are left out
+MET = 30_000.0  # products for a sparse row, beyond which common columns are left out
+MORE = 32.0  # times as many at most, where a sample asks for them
 ENOUGH = 30.0  # seconds of comparing all pairs beside which NN-descent does not pay
 _STANDARD, _ROUNDS = 0.0025, 120  # seconds of a round of `measured_speed`'s work, and rounds
 _BURST, _PAUSE = 6, 0.025  # rounds between pauses, and their seconds: a shared machine varies
@@ -99,10 +102,12 @@ def neighbour_seconds(method: str, n: int, d: int, k: int, dimension: float | No
 def other_seconds(n: int, d: int, entries: int) -> float:
     """Of a search among sparse rows of so many entries, or by another distance of d columns.
 
-    Columns of texts are four times as long, where they are met, as all on the average.
+    Columns of texts that are looked through are five times as long, where they are met, as all on
+    the average.
     """
     if entries:
-        return duration("columns", min(MET * n, 4.0 * entries * entries / max(d, 1)))
+        products = min(MORE * MET * n, 5.0 * entries * entries / max(d, 1))
+        return duration("columns", products) + duration("sums", n * n) + duration("lists", n)
     pairs = 1e-9 * (10 + d) * float(n) ** 2
     return pairs if pairs <= ENOUGH else duration("descent", n * (d + 50.0))
 

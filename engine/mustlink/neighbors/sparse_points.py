@@ -9,25 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.context.neighbor_cost import sparse_bytes
-from mustlink.context.rates import MET
+from mustlink.context.rates import MET, MORE
 from mustlink.core.check import as_csr
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.distances import AnyRows, Lists, metric_name, recall_of
 
+if TYPE_CHECKING:
+    from mustlink.kernels.sparse_lists import ByColumns, Csr
+
 SPARSE = ("euclidean", "cosine", "dot", "hellinger", "jaccard")
 _PIECES = 64  # of a search, after each of which progress is told
 _TRIED, _WANTED = 200, 0.95  # rows of the sample, and their recall
-_OFTEN = (1, 2, 4, 8)  # times the usual work
+_STEP = 2**0.5  # by which the work is more, until it is enough
 _UNIT = 1e-3  # by which lengths of rows for "dot" may be off
-_CANDIDATES = 10  # times k: measured by all columns, of those that have a rare one in common
+_CANDIDATES = 4  # times k: measured again, by all columns
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
@@ -65,7 +68,7 @@ class SparseRows(AnyRows):
             shape=X.shape,
         )
         X.has_canonical_format = True
-        return cls(X, metric, _row_sums(X, X.data.astype(np.float64) ** 2))
+        return cls(X, metric, _row_sums(X, np.square(X.data, dtype=np.float64)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,51 +139,56 @@ class SparseRows(AnyRows):
         advance: Callable[[float], None] | None = None,
     ) -> Lists:  # fmt: skip
         """The k nearest; with all but Euclidean distances those without a column in common."""
-        return self._search(queries, k, own, advance, None)
+        return self._search(self._blocks(), queries, k, own, advance)
 
     def by_search(self, k: int, seed: int, recorder: Recorder) -> Lists:
         """Of those that have a rare column in common, the nearest by all columns.
 
-        As many columns as a sample of rows asks for, up to eight times the usual work.
+        As many columns as a sample of rows asks for, up to 32 times the usual work.
         """
         n = self.shape[0]
         some = np.sort(np.random.default_rng(seed).choice(n, min(n, _TRIED), replace=False))
         queries = self.take(some)
         with recorder.stage("kNN graph") as advance:
-            _, true = self.nearest(queries, k, some)
-            for often in _OFTEN:
+            blocks = self._blocks()
+            _, true = self._search(blocks, queries, k, some)
+            often, recall = 1.0, 0.0
+            while often <= MORE and recall < _WANTED:
                 rare = self._rare(often * MET)
-                if recall_of(self._search(queries, k, some, None, rare)[1], true) >= _WANTED:
-                    break
-            return self._search(self, k, np.arange(n), advance, rare)
+                found = self._search(blocks, queries, k, some, rare=rare)
+                often, recall = _STEP * often, recall_of(found[1], true)
+            return self._search(blocks, self, k, np.arange(n), advance, rare)
+
+    def _blocks(self) -> list[ByColumns]:
+        """The rows by columns; products of unit rows are added up in single precision."""
+        from mustlink.kernels.sparse_lists import by_columns
+
+        of_any_size = self.metric in ("euclidean", "jaccard")
+        sizes = self.sizes if of_any_size else self.sizes.astype(np.float32)
+        return list(by_columns(self.matrix, sizes))
 
     def _search(
-        self, queries: SparseRows, k: int, own: Any, advance: Any, rare: NDArray[np.bool_] | None
-    ) -> Lists:
-        from mustlink.kernels.nearest_lists import measured_again, nearest_by_columns
+        self, blocks: list[ByColumns], queries: SparseRows, k: int, own: Any, advance: Any = None,
+        rare: NDArray[np.bool_] | None = None,
+    ) -> Lists:  # fmt: skip
+        """The nearest by all columns of more that are so by some."""
+        from mustlink.kernels.sparse_lists import measured_again, nearest_by_columns
 
-        m, of_sets = queries.shape[0], self.metric == "jaccard"
-        columns = _by_columns(self.matrix, rare)
-        met = np.diff(columns[0])  # rows that have a column
-        order = np.empty(0, np.int32)  # else rows that have nothing in common are no neighbours
-        if self.metric == "euclidean" and rare is None:
-            order = np.argsort(self.sizes, kind="stable").astype(np.int32)
+        m, how = queries.shape[0], {"of_sets": self.metric == "jaccard"}
         alone = np.column_stack([np.full(m, -1.0) if own is None else own, queries.sizes])
         indices, lengths = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
-        wanted = k if rare is None else min(_CANDIDATES * k, self.shape[0])
+        more, anyway = min(_CANDIDATES * k, self.shape[0]), self.metric == "euclidean"
         step = -(-m // _PIECES)
         for a in range(0, m, step):
             part = slice(a, min(a + step, m))
-            Q = _csr(queries.matrix, part)
-            how = columns, self.sizes, alone[part], order
-            work = float(met[Q[1]].sum())
-            keys, nodes = nearest_by_columns(Q, *how, wanted, of_sets=of_sets, work=work)
-            if rare is not None:
-                near = self.sizes, alone[part], nodes, k
-                keys, nodes = measured_again(
-                    Q, _csr(self.matrix), *near, wide=self.shape[1], of_sets=of_sets
-                )
-            if not of_sets:
+            Q, me = _csr(queries.matrix, part), alone[part]
+            few = Q if rare is None else _of_columns(Q, rare)
+            work = float(self._frequencies[few[1]].sum())
+            near = nearest_by_columns(few, me, blocks, more, anyway=anyway, work=work, **how)
+            keys, nodes = measured_again(
+                Q, me, _csr(self.matrix), self.sizes, near, k, wide=self.shape[1], **how
+            )
+            if self.metric != "jaccard":
                 keys = np.sqrt(np.maximum(keys + queries.sizes[part, None], 0.0))
             indices[part], lengths[part] = nodes, keys
             if advance is not None:
@@ -190,11 +198,10 @@ class SparseRows(AnyRows):
 
 def _values(X: sp.csr_matrix, metric: str) -> NDArray[np.float32]:
     """The entries as their products tell the distance; raises InputError."""
-    value = X.data.astype(np.float64)
     if metric in ("hellinger", "jaccard"):
-        _check(X, value < 0, f"a negative value, of which metric={metric!r} knows nothing")
+        _check(X, X.data < 0, f"a negative value, of which metric={metric!r} knows nothing")
     if metric == "jaccard":
-        return np.ones(value.size, dtype=np.float32)
+        return np.ones(X.data.size, dtype=np.float32)
     if metric == "euclidean":
         return X.data.astype(np.float32)
     counts = np.diff(X.indptr)
@@ -204,7 +211,9 @@ def _values(X: sp.csr_matrix, metric: str) -> NDArray[np.float32]:
             f"points: row {empty[0]} is all zeros ({empty.size} such rows), it has no direction; "
             "leave these rows out, or use metric='euclidean'"
         )
-    total = _row_sums(X, value if metric == "hellinger" else value**2)
+    of_shares = metric == "hellinger"
+    value = X.data.astype(np.float64) if of_shares else np.square(X.data, dtype=np.float64)
+    total = _row_sums(X, value)
     if metric == "dot":
         off = np.flatnonzero(np.abs(np.sqrt(total) - 1) > _UNIT)
         if off.size:
@@ -212,10 +221,9 @@ def _values(X: sp.csr_matrix, metric: str) -> NDArray[np.float32]:
                 f"points: row {off[0]} is {np.sqrt(total[off[0]]):g} long, where metric='dot' takes"
                 " rows of length 1; use metric='cosine'"
             )
-    rows = np.repeat(np.arange(counts.size), counts)
-    if metric == "hellinger":
-        return np.sqrt(0.5 * value / total[rows]).astype(np.float32)
-    return (value / np.sqrt(total)[rows]).astype(np.float32)
+    value[:] = np.repeat(2.0 * total if of_shares else np.sqrt(total), counts)
+    np.divide(X.data, value, out=value)
+    return (np.sqrt(value, out=value) if of_shares else value).astype(np.float32)
 
 
 def _check(X: sp.csr_matrix, bad: NDArray[np.bool_], what: str) -> None:
@@ -234,9 +242,6 @@ def _row_sums(X: sp.csr_matrix, values: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-
-
 def _csr(X: sp.csr_matrix, part: slice | None = None) -> Csr:
     """Arrays of some rows, shared."""
     if part is None:
@@ -246,11 +251,7 @@ def _csr(X: sp.csr_matrix, part: slice | None = None) -> Csr:
     return ends, X.indices[first:last], X.data[first:last]
 
 
-def _by_columns(X: sp.csr_matrix, some: NDArray[np.bool_] | None) -> Csr:
-    """The rows that have every column, those of some columns alone."""
-    if some is not None:
-        there = some[X.indices]
-        ends = np.append(0, np.cumsum(there))[X.indptr]
-        X = sp.csr_matrix((X.data[there], X.indices[there], ends), shape=X.shape)
-    found = X.tocsc()
-    return found.indptr.astype(np.int64), found.indices.astype(np.int32, copy=False), found.data
+def _of_columns(Q: Csr, some: NDArray[np.bool_]) -> Csr:
+    """Entries in some columns alone."""
+    there = some[Q[1]]
+    return np.append(0, np.cumsum(there))[Q[0]], Q[1][there], Q[2][there]
