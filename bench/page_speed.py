@@ -63,7 +63,8 @@ WATCH_KEYS = """() => {
     document.addEventListener('keydown', () => { asks.pressed = performance.now(); }, true);
     const drawn = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
     text.properties.text.change.connect(() => drawn(() => {
-        const now = Number((/<b>node ([\\d,]+)/.exec(text.text) || [0, "-1"])[1].replaceAll(",", ""));
+        const row = (/<b>node ([\\d,]+)/.exec(text.text) || [0, "-1"])[1];
+        const now = Number(row.replaceAll(",", ""));
         if (now != asks.node) Object.assign(asks, {seen: performance.now(), node: now});
     })));
 }"""
@@ -383,7 +384,9 @@ def main() -> int:
                 "question, longest": max(found["seconds"]["question"])}
         for where, found in keys.items()
     })  # fmt: skip
-    runner.record("page_speed", {"pixels": args.picture**2, "nodes": args.nodes, **figures, "keys": keys})
+    runner.record(
+        "page_speed", {"pixels": args.picture**2, "nodes": args.nodes, **figures, "keys": keys}
+    )
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.threads import in_threads, kernel
+from mustlink.kernels.threads import helper, in_threads, kernel
 
 _WORD, _LARGEST = 0xFFFFFFFF, 0x7FFFFFFF
 _CONSTANT = np.float32(1e-7)  # columns whose values differ by no more are constant
@@ -63,109 +63,120 @@ def grown(X: NDArray[Any], codes: NDArray[Any], n_trees: int, seed: int) -> Tree
         nodes, threshold, samples = (one[tree] for one in made[:3])
         most = max(1, int(np.sqrt(d)))
         _grow(X, codes, start, most, nodes, threshold, samples, columns, waiting, impure,
-              np.empty((2, k)))  # fmt: skip
+              np.empty((2, k)), np.empty(5))  # fmt: skip
 
     in_threads(grow, range(n_trees))
     return made
 
 
+@helper()
+def _drawn(state: int) -> int:
+    """The next state of scikit-learn's generator of 31 bits (Marsaglia 2003)."""
+    state ^= (state << 13) & _WORD
+    state ^= state >> 17
+    return state ^ ((state << 5) & _WORD)
+
+
+@helper()
+def _split(
+    X: Any, codes: Any, state: int, most: int, samples: Any, start: int, end: int,
+    columns: Any, known: int, total: Any, left: Any, best: Any,
+) -> Any:  # fmt: skip
+    """Fill `best` with the best of some random splits of a node: column, −1 without any, cut,
+    rows on the left, impurities of left and right. Returns the state and the number of columns that
+    are constant here, of which `known` were above.
+    """
+    features, constant, n = columns[0], columns[1], float(end - start)
+    constants, found, drawn, visited, rest = known, 0, 0, 0, X.shape[1]
+    gain, best[0] = -np.inf, -1.0
+    while rest > constants and (visited < most or visited <= found + drawn):
+        visited += 1
+        state = _drawn(state)
+        at = drawn + (state & _LARGEST) % (rest - found - drawn)
+        if at < known:
+            features[drawn], features[at] = features[at], features[drawn]
+            drawn += 1
+            continue
+        at += found
+        f = features[at]
+        least = largest = X[samples[start], f]
+        for q in range(start + 1, end):
+            least, largest = min(least, X[samples[q], f]), max(largest, X[samples[q], f])
+        if largest <= least + _CONSTANT:
+            features[at], features[constants] = features[constants], f
+            found, constants = found + 1, constants + 1
+            continue
+        rest -= 1
+        features[rest], features[at] = features[at], features[rest]
+        state = _drawn(state)
+        low, high = float(least), float(largest)
+        value = (high - low) * float(state & _LARGEST) / float(_LARGEST) + low
+        if value == high:
+            value = low
+        left[:] = 0.0
+        for q in range(start, end):
+            left[codes[samples[q]]] += 1.0 if X[samples[q], f] <= value else 0.0
+        n_left, of_left, of_right = 0.0, 0.0, 0.0
+        for c in range(total.size):
+            n_left += left[c]
+            of_left += left[c] * left[c]
+            of_right += (total[c] - left[c]) * (total[c] - left[c])
+        n_right = n - n_left
+        if n_left < 1.0 or n_right < 1.0:
+            continue
+        of_left = 1.0 - of_left / (n_left * n_left)
+        of_right = 1.0 - of_right / (n_right * n_right)
+        if -n_right * of_right - n_left * of_left > gain:
+            gain = -n_right * of_right - n_left * of_left
+            best[0], best[1], best[2], best[3], best[4] = f, value, n_left, of_left, of_right
+    for at in range(known):
+        features[at] = constant[at]
+    for at in range(known, constants):
+        constant[at] = features[at]
+    return state, constants
+
+
 @kernel()
 def _grow(
     X: Any, codes: Any, state: int, most: int, nodes: Any, threshold: Any, samples: Any,
-    columns: Any, waiting: Any, impure: Any, sums: Any,
+    columns: Any, waiting: Any, impure: Any, sums: Any, best: Any,
 ) -> None:  # fmt: skip
     """One tree. `columns` (2, d) are in order of their draws, and those found constant above.
 
     `waiting` (m + 1, 4) are start, end, number of constant columns and parent of nodes to come,
-    `impure` (m + 1,) their impurities; `sums` (2, K) labels of a node, and of its left side.
+    `impure` (m + 1,) their impurities; `sums` (2, K) labels of a node, and of its left side; for
+    `best` (5,) see `_split`.
     """
-    features, constant, total, left = columns[0], columns[1], sums[0], sums[1]
-    m, d = X.shape
+    total, m = sums[0], X.shape[0]
     waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, m, 0, -1
-    size, count, k = 1, 0, total.size
+    size, count = 1, 0
     while size > 0:
         size -= 1
         start, end, known, parent = (
             waiting[size, 0], waiting[size, 1], waiting[size, 2], waiting[size, 3]
         )  # fmt: skip
-        n, impurity = float(end - start), impure[size]
+        n, impurity, squares = float(end - start), impure[size], 0.0
         total[:] = 0.0
         for q in range(start, end):
             total[codes[samples[q]]] += 1.0
+        for c in range(total.size):
+            squares += total[c] * total[c]
         if count == 0:
-            squares = 0.0
-            for c in range(k):
-                squares += total[c] * total[c]
             impurity = 1.0 - squares / (n * n)
         if parent >= 0:
             nodes[parent, 1] = count
-        is_leaf = end - start < 2 or impurity <= _PURE
-        pure = is_leaf
-        all_constant, found, drawn, visited, rest = known, 0, 0, 0, d
-        best, column, cut, below, right_impurity, left_impurity = -np.inf, -1, 0.0, 0.0, 0.0, 0.0
-        while (
-            not is_leaf and rest > all_constant and (visited < most or visited <= found + drawn)
-        ):
-            visited += 1
-            state ^= (state << 13) & _WORD
-            state ^= state >> 17
-            state ^= (state << 5) & _WORD
-            at = drawn + (state & _LARGEST) % (rest - found - drawn)
-            if at < known:
-                features[drawn], features[at] = features[at], features[drawn]
-                drawn += 1
-                continue
-            at += found
-            f = features[at]
-            least = largest = X[samples[start], f]
-            for q in range(start + 1, end):
-                least, largest = min(least, X[samples[q], f]), max(largest, X[samples[q], f])
-            if largest <= least + _CONSTANT:
-                features[at], features[all_constant] = features[all_constant], f
-                found += 1
-                all_constant += 1
-                continue
-            rest -= 1
-            features[rest], features[at] = features[at], features[rest]
-            state ^= (state << 13) & _WORD
-            state ^= state >> 17
-            state ^= (state << 5) & _WORD
-            low, high = float(least), float(largest)
-            value = (high - low) * float(state & _LARGEST) / float(_LARGEST) + low
-            if value == high:
-                value = low
-            left[:] = 0.0
-            n_left = 0.0
-            for q in range(start, end):
-                if X[samples[q], f] <= value:
-                    left[codes[samples[q]]] += 1.0
-                    n_left += 1.0
-            n_right = n - n_left
-            if n_left < 1.0 or n_right < 1.0:
-                continue
-            of_left, of_right = 0.0, 0.0
-            for c in range(k):
-                of_left += left[c] * left[c]
-                of_right += (total[c] - left[c]) * (total[c] - left[c])
-            of_left = 1.0 - of_left / (n_left * n_left)
-            of_right = 1.0 - of_right / (n_right * n_right)
-            gain = -n_right * of_right - n_left * of_left
-            if gain > best:
-                best, column, cut, below = gain, f, value, n_left
-                left_impurity, right_impurity = of_left, of_right
+        is_leaf = is_pure = end - start < 2 or impurity <= _PURE
         if not is_leaf:
-            for at in range(known):
-                features[at] = constant[at]
-            for at in range(known, known + found):
-                constant[at] = features[at]
-        if column >= 0:
-            lost = impurity - (n - below) / n * right_impurity - below / n * left_impurity
-            is_leaf = n / float(m) * lost + _PURE < 0.0
-        if is_leaf or column < 0:
-            nodes[count, 0], nodes[count, 1] = -1 - start, -1 if pure else end
+            state, known = _split(
+                X, codes, state, most, samples, start, end, columns, known, total, sums[1], best
+            )
+            lost = impurity - (n - best[2]) / n * best[4] - best[2] / n * best[3]
+            is_leaf = best[0] < 0.0 or n / float(m) * lost + _PURE < 0.0
+        if is_leaf:
+            nodes[count, 0], nodes[count, 1] = -1 - start, -1 if is_pure else end
             count += 1
             continue
-        first, last = start, end
+        column, cut, first, last = int(best[0]), best[1], start, end
         while first < last:
             if X[samples[first], column] <= cut:
                 first += 1
@@ -173,14 +184,12 @@ def _grow(
                 last -= 1
                 samples[first], samples[last] = samples[last], samples[first]
         nodes[count, 0], threshold[count] = column, cut
-        waiting[size, 0], waiting[size, 1] = first, end
-        waiting[size, 2], waiting[size, 3] = all_constant, count
-        impure[size] = right_impurity
-        size += 1
-        waiting[size, 0], waiting[size, 1] = start, first
-        waiting[size, 2], waiting[size, 3] = all_constant, -1
-        impure[size] = left_impurity
-        size += 1
+        for side in range(2):  # the left one is taken first
+            waiting[size, 0] = first if side == 0 else start
+            waiting[size, 1] = end if side == 0 else first
+            waiting[size, 2], waiting[size, 3] = known, count if side == 0 else -1
+            impure[size] = best[4 - side]
+            size += 1
         count += 1
 
 

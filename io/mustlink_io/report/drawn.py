@@ -53,7 +53,9 @@ def save(drawn: dict[str, ReportFigure], folder: str) -> list[str]:
     """
     into = Path(folder)
     make_folder(into)
-    targets = {into / f"{name}{kind}": one for name, one in drawn.items() for kind in pictures.MARKS}
+    targets = {
+        into / f"{name}{kind}": one for name, one in drawn.items() for kind in pictures.MARKS
+    }
     for path in targets:
         check_output(path, mark=pictures.MARKS[path.suffix])
     for path, picture in targets.items():

@@ -82,7 +82,9 @@ class QuestionsView:
             name="rows by doubt, the least sure first", options={}, size=8, width=330, visible=False
         )
         self.listed.param.watch(lambda _: self._point(), "value")
-        self.text = Div(width=330, disable_math=True, stylesheets=[TABLES], css_classes=["question"])
+        self.text = Div(
+            width=330, disable_math=True, stylesheets=[TABLES], css_classes=["question"]
+        )
         self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
         self.other = pn.widgets.TextInput(
             placeholder=_OTHER, width=170, visible=False, margin=(2, 10)
@@ -96,7 +98,8 @@ class QuestionsView:
         """The button to begin with, the question, and its answers."""
         pn = panel()
         begin = pn.Row(self.ask, self.doubtful)
-        parts = begin, pn.pane.Bokeh(self.text), self.buttons, self.other, self.listed
+        text = pn.pane.Bokeh(self.text, margin=(5, 10))
+        parts = begin, text, self.buttons, self.other, self.listed
         return pn.Column(*parts, *self.channel.layout())
 
     def _begin(self) -> str:
