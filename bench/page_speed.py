@@ -1,6 +1,6 @@
 """How long a person at the page waits: strokes on a picture, answers on a map, in Chromium.
 
-    .venv-ui/bin/python bench/page_speed.py [--picture 1000] [--nodes 1000000] [--keys Auto,CSP]
+    .venv-ui/bin/python bench/page_speed.py [--picture 1000] [--nodes 1000000] [--keys Auto CSP]
     .venv-ui/bin/python bench/page_speed.py --draw      the pictures in docs/start, nothing measured
 
 In the environment of `make test-ui`. Seconds are the browser's own: from the pointer's release to
@@ -66,7 +66,7 @@ WATCH_KEYS = """() => {
         const row = (/<b>node ([\\d,]+)/.exec(text.text) || [0, "-1"])[1];
         const now = Number(row.replaceAll(",", ""));
         if (now != asks.node) Object.assign(asks, {seen: performance.now(), node: now});
-    })));
+    }));
 }"""
 SEEN = "before => asks.node >= 0 && asks.node != before"
 TAKEN = "() => !Object.keys(localStorage).some(one => JSON.parse(localStorage[one]).length)"
@@ -367,7 +367,7 @@ def main() -> int:
             figures[method] = answers(browser, method, args.nodes, Path(folder), args.threads)
         keys = {
             f"{method}, {n}": by_keys(browser, method, n, Path(folder), args.threads)
-            for method in args.keys for n in (SMALL, args.nodes)
+            for method in args.keys for n in sorted({SMALL, args.nodes})
         }  # fmt: skip
         browser.close()
     rows = {

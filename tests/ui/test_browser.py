@@ -424,6 +424,25 @@ def test_by_keys_alone(browser, tmp_path):
         assert last_answer(tmp_path, 3)["nodes"] == [node]
 
 
+def test_answers_need_not_wait_for_the_fit(browser, tmp_path):
+    """Keys faster than fits: each answers the question that is seen, and is undone alone."""
+    with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
+        tab = opened(browser, address)
+        keys(tab, "Enter")
+        nodes = []
+        for left, key in ((10, "3"), (9, "2"), (8, "1"), (7, "0")):
+            nodes.append(asked_node(tab, left))
+            keys(tab, key)
+        last_answer(tmp_path, 4)
+        lines = (tmp_path / "out.h5.answers").read_text().splitlines()[1:]
+        written = [(one["nodes"], one["value"]) for one in map(json.loads, lines)]
+        assert written == [([node], 3 - at) for at, node in enumerate(nodes)]
+        for left, node in ((7, nodes[3]), (8, nodes[2])):
+            keys(tab, "Control+z")
+            assert asked_node(tab, left) == node
+        assert last_answer(tmp_path, 2)["nodes"] == [nodes[1]]
+
+
 def test_a_second_tab_shows_what_the_first_does(browser, tmp_path):
     with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
         first, second = opened(browser, address), opened(browser, address)
