@@ -1,11 +1,13 @@
 """How long a person at the page waits: strokes on a picture, answers on a map, in Chromium.
 
-    .venv-ui/bin/python bench/page_speed.py [--picture 1000] [--nodes 1000000]
+    .venv-ui/bin/python bench/page_speed.py [--picture 1000] [--nodes 1000000] [--keys Auto CSP]
     .venv-ui/bin/python bench/page_speed.py --draw      the pictures in docs/start, nothing measured
 
 In the environment of `make test-ui`. Seconds are the browser's own: from the pointer's release to
 the frame that shows the changed picture. A node's answers are the truth. Memory is the peak of the
-process that fits and serves.
+process that fits and serves. By keys alone 200 questions are answered, each as soon as it is seen:
+seconds from a key to the next question, from the tenth to the map with all ten, and from Enter,
+pressed then, to ten more questions.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import data
@@ -48,6 +51,25 @@ LASSOS = (
     ([(0.84, 0.52), (0.92, 0.5), (0.94, 0.6), (0.86, 0.62)], ""),
 )
 SHOWN = "() => waited.shown > waited.released"
+KEYS, TEN, SMALL = 200, 10, 11_000
+# Keys of the question that is shown, by its row; when one was pressed, and another question seen.
+WATCH_KEYS = """() => {
+    const all = [...Bokeh.documents[0]._all_models.values()];
+    const text = all.find(one => (one.css_classes || []).includes("question"));
+    window.asks = {pressed: 0, seen: 0, node: -1, keys: () => {
+        const asked = all.map(one => one.value).find(one => /^.{2}questions/.test(one));
+        return Object.fromEntries(JSON.parse(asked).choices.map(one => [one.value, one.key]));
+    }};
+    document.addEventListener('keydown', () => { asks.pressed = performance.now(); }, true);
+    const drawn = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
+    text.properties.text.change.connect(() => drawn(() => {
+        const row = (/<b>node ([\\d,]+)/.exec(text.text) || [0, "-1"])[1];
+        const now = Number(row.replaceAll(",", ""));
+        if (now != asks.node) Object.assign(asks, {seen: performance.now(), node: now});
+    }));
+}"""
+SEEN = "before => asks.node >= 0 && asks.node != before"
+TAKEN = "() => !Object.keys(localStorage).some(one => JSON.parse(localStorage[one]).length)"
 PLACE = """([name, x, y]) => {
     const all = [...Bokeh.documents[0]._all_models.values()];
     const view = Bokeh.index.find_one(all.find(one => one.name == name));
@@ -95,12 +117,12 @@ class Waits:
 
     def during(self, kind: str, act: Callable[[], None]) -> None:
         """Do something, and wait for the picture that follows its last release."""
-        before = self._used()
+        before = self.used()
         act()
         self.tab.wait_for_function(SHOWN)
         took = self.tab.evaluate("() => (waited.shown - waited.released) / 1000")
         self.seconds.setdefault(kind, []).append(float(took))
-        self.cpu.setdefault(kind, []).append(self._used() - before)
+        self.cpu.setdefault(kind, []).append(self.used() - before)
 
     def figures(self) -> dict[str, Any]:
         """What was measured, with the server's peak memory."""
@@ -110,7 +132,8 @@ class Waits:
         peak = int(found[1]) * 1024 / 1e9
         return {"seconds": self.seconds, "cpu_seconds": self.cpu, "peak_gb": peak}
 
-    def _used(self) -> float:
+    def used(self) -> float:
+        """CPU seconds of the server so far."""
         ticks = (self._process / "stat").read_text().rpartition(")")[2].split()[11:13]
         return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
@@ -224,6 +247,34 @@ def answers(browser: Any, method: str, n: int, folder: Path, threads: int) -> di
         return waits.figures()
 
 
+def by_keys(browser: Any, method: str, n: int, folder: Path, threads: int) -> dict[str, Any]:
+    """Seconds of 200 answers by keys alone, each as soon as its question is seen."""
+    command = [__file__, "--serve", method, n, folder, threads]
+    with page(browser, command, "map") as waits:
+        tab, y, before = waits.tab, truth(n)[1], -1
+        tab.evaluate(WATCH_KEYS)
+        found: dict[str, list[float]] = {"question": [], "map of ten": [], "ten questions": []}
+
+        def wait(kind: str, ready: str, when: str = "asks.seen") -> None:
+            tab.wait_for_function(ready, arg=before)
+            found[kind].append(tab.evaluate(f"() => ({when} - asks.pressed) / 1000"))
+
+        cpu, began = waits.used(), perf_counter()
+        for count in range(KEYS):
+            if count % TEN == 0:
+                tab.keyboard.press("Enter")
+                wait("ten questions", SEEN)
+            before = tab.evaluate("() => asks.node")
+            tab.keyboard.press(tab.evaluate("() => asks.keys()")[str(y[before])])
+            if count % TEN < TEN - 1:
+                wait("question", SEEN)
+            else:
+                wait("map of ten", TAKEN, "performance.now()")
+        seconds = perf_counter() - began
+        cpu = (waits.used() - cpu) / KEYS
+        return {"seconds": found, "a_minute": 60 * KEYS / seconds, "cpu_seconds_an_answer": cpu}
+
+
 # ---------------------------------------------------------------- pictures in docs/start
 
 
@@ -296,10 +347,10 @@ def main() -> int:
     if sys.argv[1:2] == ["--serve"]:
         serve(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]))
         return 0
-    methods = ["CSP", "Poisson"]
     args = runner.options(
-        __doc__, picture=1000, nodes=1_000_000, methods=methods, threads=2, draw=False
-    )
+        __doc__, picture=1000, nodes=1_000_000, methods=["CSP", "Poisson"],
+        keys=["Auto", "CSP"], threads=2, draw=False,
+    )  # fmt: skip
     from playwright.sync_api import sync_playwright
 
     figures: dict[str, Any] = {}
@@ -314,6 +365,10 @@ def main() -> int:
             figures["picture"] = strokes(browser, args.picture, Path(folder))
         for method in args.methods:
             figures[method] = answers(browser, method, args.nodes, Path(folder), args.threads)
+        keys = {
+            f"{method}, {n}": by_keys(browser, method, n, Path(folder), args.threads)
+            for method in args.keys for n in sorted({SMALL, args.nodes})
+        }  # fmt: skip
         browser.close()
     rows = {
         f"{where}, {kind}": {
@@ -323,7 +378,15 @@ def main() -> int:
         for where, found in figures.items() for kind, each in found["seconds"].items()
     }  # fmt: skip
     render.records("Seconds until it shows", rows)
-    runner.record("page_speed", {"pixels": args.picture**2, "nodes": args.nodes, **figures})
+    render.records("By keys alone", {
+        where: {"a minute": found["a_minute"], "CPU an answer": found["cpu_seconds_an_answer"],
+                **{f"{kind}, median": median(each) for kind, each in found["seconds"].items()},
+                "question, longest": max(found["seconds"]["question"])}
+        for where, found in keys.items()
+    })  # fmt: skip
+    runner.record(
+        "page_speed", {"pixels": args.picture**2, "nodes": args.nodes, **figures, "keys": keys}
+    )
     return 0
 
 

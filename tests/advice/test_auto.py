@@ -531,7 +531,7 @@ def test_chances_are_those_of_trees_on_columns_and_smooth_vectors():
     rows[laplacian.nodes] = vectors[:, :5]
     both, at = np.column_stack([X, rows]), known >= 0
     trees = ExtraTreesClassifier(30, random_state=7).fit(both[at], known[at])
-    np.testing.assert_allclose(found, trees.predict_proba(both))
+    np.testing.assert_array_equal(found, trees.predict_proba(both))
 
 
 def test_columns_alone_take_no_eigenvectors(monkeypatch):
@@ -539,7 +539,7 @@ def test_columns_alone_take_no_eigenvectors(monkeypatch):
     work, known = Workspace(ml.knn_graph(X, random_state=0)), labelled(Y, 4)
     found = Columns.of(X, work, 0, 5, 0).chances(known, np.arange(K), 7, 30)
     trees = ExtraTreesClassifier(30, random_state=7).fit(X[known >= 0], known[known >= 0])
-    np.testing.assert_allclose(found, trees.predict_proba(X))
+    np.testing.assert_array_equal(found, trees.predict_proba(X))
 
 
 def test_what_was_held_out_is_a_share_of_all_rows():

@@ -247,6 +247,10 @@ def test_a_result_replaces_no_file_of_somebody_else(place, capsys):
     assert "mine.h5: is an HDF5 file that mustlink did not write" in capsys.readouterr().err
     with h5py.File("mine.h5") as file:
         assert list(file) == ["points"]
+    Path("notes.h5").write_text("mine")
+    assert cli.run([*words, "notes.h5"]) == 2
+    assert "notes.h5: is there, a file that mustlink did not write" in capsys.readouterr().err
+    assert Path("notes.h5").read_text() == "mine"
     assert cli.run([*words, "out.h5"]) == cli.run([*words, "out.h5", "--fresh"]) == 0
 
 

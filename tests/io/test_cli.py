@@ -661,12 +661,12 @@ def test_interrupted_in_the_computation(mustlink, tmp_path, monkeypatch):
 
     monkeypatch.setattr(engine.NCut, "fit", stop)
     out = tmp_path / "out.h5"
-    out.write_bytes(b"precious")
+    out.write_bytes(b"\x89HDF precious")
     code, said, err = mustlink(f"cluster points.h5 -k 3 -o {out}")
     assert code == 130
     assert said == ""
     assert "interrupted" in err
-    assert out.read_bytes() == b"precious"
+    assert out.read_bytes() == b"\x89HDF precious"
     assert list(tmp_path.iterdir()) == [out]
 
 

@@ -453,6 +453,13 @@ def test_default_name_pictures_and_image(mustlink, data):
     assert found == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert len(json.loads(out)["written"]) == len(found)
     assert not (data / "pairs.html").exists()
+    assert mustlink("report pairs.h5 --pictures figures --quiet")[0] == 0  # its own are replaced
+    (data / "figures" / "spectrum.png").write_bytes((data / "photo.png").read_bytes())
+    drawn = (data / "figures" / "cuts.svg").stat().st_mtime_ns
+    code, _, err = mustlink("report pairs.h5 --pictures figures")
+    assert code == 2
+    assert "spectrum.png: is there, a file that mustlink did not write" in err
+    assert (data / "figures" / "cuts.svg").stat().st_mtime_ns == drawn
     Image.fromarray(np.zeros((10, 10, 3), dtype=np.uint8)).save(data / "small.png")
     code, _, err = mustlink("report pairs.h5 --image small.png -o small.html")
     assert code == 2

@@ -207,7 +207,7 @@ def test_the_key_that_asks_does_so_once_no_question_is_left(two_groups):
     view, session, _ = two_groups
     view.questions._commanded("ask")
     assert len(session.waiting) == 10
-    assert "10 to go" in view.questions.text.object
+    assert "10 to go" in view.questions.text.text
 
 
 @pytest.mark.browser

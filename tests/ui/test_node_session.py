@@ -202,6 +202,36 @@ def test_history_tells_how_many_rows_moved(kind):
     assert session.history[-1].moved == np.mean(session.labels != before) > 0
 
 
+@pytest.mark.parametrize("kind", EACH)
+def test_answers_that_came_together_are_undone_alone(kind):
+    (session, _), (apart, _) = answering(kind), answering(kind)
+    session.waiting = apart.waiting = rows = [300, 301, 302, 303]
+    entries = [
+        {"id": f"{row}", "node": row, "kind": "label", "value": [*apart.choices][row % 2]}
+        for row in rows[:3]
+    ]
+    states = [apart.labels.copy()]
+    for one in entries:
+        assert apart.take_each([apart.read(one)]) == []
+        states.append(apart.labels.copy())
+    assert session.take_each([session.read(one) for one in entries]) == []
+    assert session.take_each([session.read(one) for one in entries]) == []  # sent again
+    assert len(session.history) == 2
+    for left in (3, 2, 1, 0):
+        np.testing.assert_array_equal(session.labels, states[left])
+        assert [one.id for one in session.answers] == [one["id"] for one in entries[:left]]
+        assert session.waiting == rows[left:]
+        assert session.undo() == (left > 0)
+
+
+def test_of_answers_that_came_together_those_that_are_wrong_alone_do_not_count(csp):
+    session = NodeSession(csp)
+    first, last = (Answer("label", np.array([row]), 1) for row in (100, 102))
+    wrong = session.take_each([first, Answer("pair", np.array([7]), 1), last])
+    assert len(wrong) == 1
+    assert [one.nodes.tolist() for one in session.answers] == [[100], [102]]
+
+
 def test_a_question_comes_back_with_undo():
     session, _ = answering("poisson")
     session.waiting = [100, 101, 102]

@@ -35,6 +35,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import row_slices
 from mustlink.kernels.threads import in_threads
+from mustlink.kernels.trees import grown
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.propagation.prior import statements
 from mustlink.selection.constrained_fit import USUAL
@@ -363,18 +364,12 @@ class Columns:
 
         `labels` (n,) are -1 where unknown. The same for any number of threads.
         """
-        from sklearn.ensemble import ExtraTreesClassifier
-
         known = np.flatnonzero(labels >= 0)
-        model = ExtraTreesClassifier(n_trees, random_state=seed)
-        model.fit(self.rows(known), labels[known])
-        found = np.zeros((labels.size, classes.size))
-        at = np.searchsorted(classes, model.classes_)
+        trees = grown(self.rows(known), np.searchsorted(classes, labels[known]), n_trees, seed)
+        found = np.empty((labels.size, classes.size))
 
         def fill(block: slice) -> None:
-            part = np.zeros((block.stop - block.start, classes.size))
-            part[:, at] = model.predict_proba(self.rows(block))
-            found[block] = part
+            found[block] = trees.chances(self.rows(block), classes.size)
 
         in_threads(fill, row_slices(labels.size, _WIDTH))
         return found

@@ -80,7 +80,7 @@ def ask(
     from mustlink_io.ui.answering import ask as compute
 
     if output is not None:
-        writing.check_output(output, (Path(result),))
+        writing.check_output(output, (Path(result),), None)
         check_replaceable(Path(output))
     header, lines = compute(result, count, kind, strategy, show)
     text = questions_text(header, lines)

@@ -37,6 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 ANNDATA = ".h5ad"  # which others read and write, too
+HDF5_BEGINS = b"\x89HDF"
 _BEGINNING = 4096  # bytes, among which a file says whose it is
 _MAX_LINKS = 40
 _ROWS = 1 << 16  # of an answer on disk that are written in one go
@@ -76,12 +77,12 @@ def _target(path: str | Path) -> Path:
 
 
 def check_output(
-    path: str | Path, inputs: Iterable[str | Path] = (), mark: bytes | None = None
+    path: str | Path, inputs: Iterable[str | Path] = (), mark: bytes | None = HDF5_BEGINS
 ) -> Path:
     """Make sure now that `path` can be written later; returns the path with links resolved.
 
-    `mark` is what the beginning of a file of that kind has if mustlink wrote it; None: it is HDF5,
-    which says that itself, or the caller looks whose it is. Raises InputError when it is a
+    `mark` is what the beginning of a file of that kind has if mustlink wrote it; HDF5 says that
+    itself, too; None: the caller looks whose it is. Raises InputError when it is a
     directory, one of the inputs, a file that somebody else wrote, or in a folder that is missing or
     not writable.
     """

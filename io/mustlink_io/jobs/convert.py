@@ -241,7 +241,7 @@ def convert(
             f"{output}: unknown ending {ending!r}; writable are {', '.join(FORMS)}, or give --to"
         )
     form = form or FORMS[ending]
-    target = writing.check_output(output, [place.path])
+    target = writing.check_output(output, [place.path], None)
     _refuse_there(output, overwrite)
     with locked(output):
         remove_leftovers(target)
@@ -380,7 +380,7 @@ def convert_into(
         raise InputError(f"{output}: a copy of {into} is {noun}, too; call it {data.suffix}")
     if not results.is_result(place):
         raise InputError(f"{source}: no result; give the output of mustlink cluster or propagate")
-    goal = writing.check_output(output, [place.path])
+    goal = writing.check_output(output, [place.path], None)
     if not (goal.exists() and goal.samefile(data.path)):
         _refuse_there(output, overwrite)
     with locked(output):

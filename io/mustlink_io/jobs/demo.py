@@ -35,7 +35,7 @@ def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
     out = Path(out_dir)
     make_folder(out)
     source, picture = out / "points.h5", out / "words.png"
-    check_output(picture)
+    check_output(picture, mark=pictures.MARKS[picture.suffix])
     plane, word, known = _write(source)
     steps, panels = [], [(known, f"{np.count_nonzero(known >= 0)} labels, {PAIRS} pairs")]
     for knows, job in _jobs(source):

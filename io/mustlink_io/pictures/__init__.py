@@ -15,6 +15,7 @@ from mustlink_io.pictures.charts import (
 )
 from mustlink_io.pictures.images import (
     COLOURS,
+    MARKS,
     as_svg,
     colours,
     overlay,
@@ -26,6 +27,7 @@ from mustlink_io.pictures.images import (
 
 __all__ = [
     "COLOURS",
+    "MARKS",
     "as_svg",
     "colours",
     "constraints_kept",

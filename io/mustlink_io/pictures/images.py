@@ -20,7 +20,9 @@ Figure = Any  # matplotlib's
 # Okabe and Ito: colour-blind readers see the difference, also on paper
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
 INK, SOFT, GRID, BROKEN = "#1f2933", "#6b7680", "#d9dfe4", "#c8102e"
-KINDS = (".png", ".svg")
+_BY = "mustlink"
+# What the beginning of a picture has that is drawn here, by its ending.
+MARKS = {".png": f"Software\0{_BY}".encode(), ".svg": f"<dc:title>{_BY}</dc:title>".encode()}
 _DPI = 150
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
@@ -71,8 +73,8 @@ def save(figure: Figure, path: str | Path, dpi: int | None = None) -> None:
     `dpi` is by default what the figure asks for, else 150.
     """
     kind = Path(path).suffix.lower()
-    if kind not in KINDS:
-        raise InputError(f"{path}: pictures are written as {' or '.join(KINDS)}; change the ending")
+    if kind not in MARKS:
+        raise InputError(f"{path}: pictures are written as {' or '.join(MARKS)}; change the ending")
     with atomic(path) as temporary:
         _write(figure, temporary, kind[1:], dpi)
 
@@ -85,7 +87,7 @@ def as_svg(figure: Figure) -> bytes:
 
 
 def _write(figure: Figure, target: Any, kind: str, dpi: int | None) -> None:
-    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    metadata = {"Date": None, "Creator": _BY} if kind == "svg" else {"Software": _BY}
     dpi = dpi or getattr(figure, "wanted_dpi", _DPI)
     with style():
         figure.savefig(target, format=kind, dpi=dpi, metadata=metadata)

@@ -13,7 +13,7 @@ from mustlink import LaplacianEigenmaps
 from mustlink.core.observe import Unheard
 from mustlink.errors import InputError
 from mustlink_io import pictures
-from mustlink_io.hdf5.writing import make_folder
+from mustlink_io.hdf5.writing import check_output, make_folder
 from mustlink_io.pictures.charts import spread_in_plane
 from mustlink_io.report.facts import ReadResult, is_shares
 
@@ -47,15 +47,20 @@ def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Rep
 
 
 def save(drawn: dict[str, ReportFigure], folder: str) -> list[str]:
-    """Write every picture as PNG and as SVG into a folder; returns the paths."""
+    """Write every picture as PNG and as SVG into a folder; returns the paths.
+
+    Raises InputError where one is there that mustlink did not draw, and then none is written.
+    """
     into = Path(folder)
     make_folder(into)
-    written = []
-    for name, picture in drawn.items():
-        for kind in (".png", ".svg"):
-            pictures.save(picture.figure, into / f"{name}{kind}")
-            written.append(str(into / f"{name}{kind}"))
-    return written
+    targets = {
+        into / f"{name}{kind}": one for name, one in drawn.items() for kind in pictures.MARKS
+    }
+    for path in targets:
+        check_output(path, mark=pictures.MARKS[path.suffix])
+    for path, picture in targets.items():
+        pictures.save(picture.figure, path)
+    return [str(path) for path in targets]
 
 
 def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, ReportFigure]:

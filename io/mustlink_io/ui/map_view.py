@@ -257,7 +257,7 @@ class MapView:
 
     def mark_question(self, nodes: Any) -> None:
         """Mark the rows that a question is about."""
-        self._mark(self._question, np.asarray(nodes, dtype=np.int64))
+        self._mark(self.question, np.asarray(nodes, dtype=np.int64))
 
     def _figure(self) -> None:
         from bokeh.events import (
@@ -293,7 +293,7 @@ class MapView:
         self._image = self.figure.image_rgba(
             "image", source=self.pixels, x="x", y="y", dw="dw", dh="dh"
         )
-        self._known, self._picked, self._question = (
+        self._known, self._picked, self.question = (
             ColumnDataSource({"x": [], "y": [], "size": []}) for _ in range(3)
         )
         draw = self.figure.scatter
@@ -315,7 +315,7 @@ class MapView:
             text_font_style="bold", text_color="#1f2933", text_baseline="middle",
             background_fill_color="white", background_fill_alpha=0.75, padding=3, border_radius=3,
         )  # fmt: skip
-        draw("x", "y", source=self._question, marker="star", size=26, fill_color="#f0e442",
+        draw("x", "y", source=self.question, marker="star", size=26, fill_color="#f0e442",
              line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
         lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
         self.figure.add_tools(lasso, TapTool(), PanTool(), zoom, ResetTool())

@@ -23,6 +23,7 @@ from mustlink_io.ui.classes import class_number, classes_of, constraints_of, is_
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
 _FOUND_BY = 100  # rows by which a cluster is found again when its name or colour is kept
+_TOLD = 3  # answers that one row of the history tells
 _MORE = 1.1  # times the known labels and pairs from which confidence is calibrated anew
 _STATES = 1 << 28  # bytes of states of the estimator, about, so that undo and redo take no refit
 Ints = NDArray[np.int64]
@@ -206,15 +207,13 @@ class NodeSession:
                 found[one.nodes] = one.value
         return found
 
-    def label(self, nodes: Any, value: int | str, id: str = "") -> None:
+    def label(self, nodes: Any, value: int | str) -> None:
         """Say that nodes (m,) are of a cluster or class, by a number of `groups` or in words."""
-        if not self._is_there(id):
-            self.take([self.checked(Answer("label", self._checked(nodes), value, id))])
+        self.take([self.checked(Answer("label", self._checked(nodes), value))])
 
-    def choose(self, nodes: Any, choice: int | str, id: str = "") -> None:
+    def choose(self, nodes: Any, choice: int | str) -> None:
         """Say that nodes (m,) are of a class, one of the keys of `choices`."""
-        if not self._is_there(id):
-            self.take([Answer("label", self._checked(nodes), choice, id)])
+        self.take([Answer("label", self._checked(nodes), choice)])
 
     def pair(self, first: int, second: int, together: bool) -> None:
         """Say that two nodes are together, or are not."""
@@ -243,14 +242,21 @@ class NodeSession:
             raise InputError("class: has no name; give one")
         return replace(answer, value=self._class_of.get(value, value))
 
-    def unknown(self, nodes: Any, id: str = "") -> None:
+    def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
-        if not self._is_there(id):
-            self._change([*self.answers, Answer("unknown", self._checked(nodes), 0, id)])
+        self.take([Answer("unknown", self._checked(nodes), 0)])
 
-    def _is_there(self, id: str) -> bool:
-        """Whether an answer counts already that a browser sends again."""
-        return bool(id) and any(one.id == id for one in self.answers)
+    def read(self, entry: Mapping[str, Any]) -> Answer:
+        """The answer that a browser sent: {id, node, kind, value}; raises InputError."""
+        kind, value = str(entry["kind"]), entry["value"]
+        nodes = self._checked([int(entry["node"])])
+        if kind == "unknown":
+            return Answer(kind, nodes, 0, entry["id"])
+        if kind == "word":
+            return self.checked(Answer("label", nodes, str(value), entry["id"]))
+        if value not in self.choices:
+            raise InputError(f"answer on {self.called(nodes[0])}: {value!r} is no class here")
+        return Answer("label", nodes, value, entry["id"])
 
     def ask_again(self, at: int) -> None:
         """Take answer number `at` back, and ask about its first node now; raises InputError."""
@@ -344,9 +350,32 @@ class NodeSession:
         return replace(answer, guess="right" if right else "wrong")
 
     def take(self, answers: Sequence[Answer]) -> None:
-        """Count answers, see `checked`, all by one refit; where that fails, none counts."""
-        words = self.words(answers[0]) if len(answers) == 1 else f"{len(answers)} answers"
-        self._change([*self.answers, *map(self._with_guess, answers)], words)
+        """Count answers, see `checked`, all by one refit; where that fails, none counts.
+
+        Those that count already, as a browser may send them again, are left out.
+        """
+        there = {one.id for one in self.answers} - {""}
+        new = [self._with_guess(one) for one in answers if one.id not in there]
+        if new:
+            words = "; ".join(map(self.words, new[:_TOLD]))
+            more = f" and {len(new) - _TOLD} more" if len(new) > _TOLD else ""
+            self._change([*self.answers, *new], words + more)
+
+    def take_each(self, answers: Sequence[Answer]) -> list[str]:
+        """Count answers by one refit, or those that can be; each is undone alone. What is wrong."""
+        before = self.answers, self.waiting
+        try:
+            self.take(answers)
+        except InputError as error:
+            if len(answers) == 1:
+                return [" ".join(str(error).split())]
+            return [wrong for one in answers for wrong in self.take_each([one])]
+        steps, done = self.answers[len(before[0]) : -1], set[int]()
+        for at, one in enumerate(steps, len(before[0]) + 1):
+            done |= set(one.nodes.tolist())
+            waiting = [node for node in before[1] if node not in done]
+            self._past.append((self.answers[:at], waiting))
+        return []
 
     def take_back(self, at: int) -> None:
         """Let answer number `at` not count, all others as before; raises InputError."""

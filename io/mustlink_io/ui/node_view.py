@@ -19,7 +19,7 @@ from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import TABLES, Channel, Status, asked_first, keys_of, panel
+from mustlink_io.ui.parts import TABLES, Channel, Status, asked_first, keys_of, later, panel
 
 _IN_LINE = 8  # columns of a table's row in a line
 
@@ -69,29 +69,37 @@ class QuestionsView:
         changed: Callable[[], str],
     ) -> None:
         pn = panel()
+        from bokeh.models import Div
+
         self.session, self.map, self.show = session, where, show
         self._status, self._changed = status, changed
         self._asked: tuple[Any, ...] = ()
+        self._shown: dict[int, str] = {}  # what is shown of the rows that are asked about
+        self._sent: list[dict[str, Any]] = []  # answers that wait for a fit
         self.ask = pn.widgets.Button(name="ask me", button_type="primary")
         self.doubtful = pn.widgets.Button(name="least sure", visible=session.tells_confidence)
         self.listed = pn.widgets.Select(
             name="rows by doubt, the least sure first", options={}, size=8, width=330, visible=False
         )
         self.listed.param.watch(lambda _: self._point(), "value")
-        self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
+        self.text = Div(
+            width=330, disable_math=True, stylesheets=[TABLES], css_classes=["question"]
+        )
         self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
         self.other = pn.widgets.TextInput(
             placeholder=_OTHER, width=170, visible=False, margin=(2, 10)
         )
         self.ask.on_click(lambda _: status.during(_CHOOSING, self._begin))
         self.doubtful.on_click(lambda _: status.during(_CHOOSING, self._doubt))
-        self.channel = Channel(session.place, self._came, self._commanded)
+        star = where.question
+        self.channel = Channel(session.place, self._came, self._commanded, self.text, star)
 
     def layout(self) -> Any:
         """The button to begin with, the question, and its answers."""
         pn = panel()
         begin = pn.Row(self.ask, self.doubtful)
-        parts = begin, self.text, self.buttons, self.other, self.listed
+        text = pn.pane.Bokeh(self.text, margin=(5, 10))
+        parts = begin, text, self.buttons, self.other, self.listed
         return pn.Column(*parts, *self.channel.layout())
 
     def _begin(self) -> str:
@@ -125,7 +133,7 @@ class QuestionsView:
         """Show the question that is the first now; made anew only where it is another."""
         pn, waiting = panel(), self.session.waiting
         choices = list(self.session.choices.items())[:_KEYS]
-        asked = (*waiting, *choices, *(self.session.labels[waiting[:1]].tolist()))
+        asked = (*waiting, *choices, *(self.session.labels[waiting[:_BATCH]].tolist()))
         if asked == self._asked:
             return
         self._asked = asked
@@ -134,68 +142,81 @@ class QuestionsView:
         self.ask.visible = not waiting
         self.doubtful.visible = not waiting and self.session.tells_confidence
         if not waiting:
-            self.text.object, self.buttons.objects = "", []
+            self.text.text, self.buttons.objects = "", []
             self.channel.ask({})
             return
-        node, label = waiting[0], self.session.labels[waiting[0]]
-        now = self.session.names.get(label, "in none")
-        shown = self.show(node) if self.show is not None else ""
+        show = self.show or (lambda _: "")
+        self._shown = {one: self._shown.get(one) or show(one) for one in waiting[:_BATCH]}
+        classes = {name: one for one, name in choices}
+        questions = [self._question(at, classes) for at in range(len(self._shown))]
+        self.text.text = questions[0]["text"]
         keys = keys_of([name for _, name in choices])
-        now_is = next((one for one, name in choices if name == now), None)
-        yes = "" if now_is is None else ", y: as now"
-        self.text.object = (
-            f"<b>{escape(self.session.called(node))}</b>, {len(waiting)} to go: is now "
-            f"{escape(now)}. What is it? <small>(space: don't know{yes}, → another)</small>{shown}"
-        )
         offered = [
             {"value": one, "key": key, "label": name if key in ("", name) else f"{name} [{key}]"}
             for (one, name), key in zip(choices, keys, strict=True)
         ]
-        self.channel.ask({"node": node, "choices": offered, "now": now_is, "other": _OTHER})
+        self.channel.ask({"questions": questions, "choices": offered, "other": _OTHER})
         # What they do the page's script knows.
         kinds = [*((one["label"], "answer") for one in offered), ("don't know", "unknown")]
         self.buttons.objects = [
             pn.widgets.Button(name=name, css_classes=[kind], margin=2) for name, kind in kinds
         ]
 
+    def _question(self, at: int, classes: Mapping[str, Any]) -> dict[str, Any]:
+        """What is asked about a waiting node, and where it is on the map; `classes` by name."""
+        session, node = self.session, self.session.waiting[at]
+        now = session.names.get(session.labels[node], "in none")
+        now_is = classes.get(now)
+        yes = "" if now_is is None else ", y: as now"
+        text = (
+            f"<b>{escape(session.called(node))}</b>, {len(session.waiting) - at} to go: is now "
+            f"{escape(now)}. What is it? <small>(space: don't know{yes}, → another)</small>"
+            f"{self._shown[node]}"
+        )
+        return {"node": node, "now": now_is, "text": text, "at": self.map.where[node].tolist()}
+
     def _came(self, entries: list[dict[str, Any]]) -> None:
-        """Answers of the browser, which are told to be on disk when they are."""
+        """Answers of the browser, which are told to be on disk when they are.
+
+        Those that come before the last ones are fitted are all fitted at once.
+        """
+        if self._sent:
+            self._sent += entries
+            return
+        self._sent = sent = [*entries]
 
         def work() -> str:
-            wrong = ""
-            for one in entries:
+            if self._sent is sent:
+                self._sent = []
+            answers, wrong = [], []
+            for one in sent:
                 try:
-                    self._take(one)
+                    answers.append(self.session.read(one))
                 except (InputError, TypeError, KeyError, ValueError) as error:
-                    wrong = " ".join(str(error).split())
-                self.channel.written([one["id"]])
+                    wrong.append(" ".join(str(error).split()))
+            wrong += self.session.take_each(answers) if answers else []
+            self.channel.written([one["id"] for one in sent])
+            words = self._answered()
             if wrong:
-                raise InputError(wrong)
-            return self._answered()
+                raise InputError("; ".join(wrong))
+            return words
 
         self._status.during("clustering …", work)
-
-    def _take(self, entry: Mapping[str, Any]) -> None:
-        node, value, session = int(entry["node"]), entry["value"], self.session
-        if entry["kind"] == "unknown":
-            session.unknown([node], entry["id"])
-        elif entry["kind"] == "word":
-            session.label([node], str(value), entry["id"])
-        elif value in session.choices:
-            session.choose([node], value, entry["id"])
-        else:
-            raise InputError(f"answer on {session.called(node)}: {value!r} is no class here")
 
     def _answered(self) -> str:
         words = self._changed()
         return words if self.session.waiting else f"{words}; no question is left: Enter asks more"
 
+    def _turn(self, steps: int) -> None:
+        self.session.turn(steps)
+        self.refresh()
+
     def _commanded(self, command: str) -> None:
+        self._sent = []  # answers that come later are taken later
         if command == "ask":
             self._status.during(_CHOOSING, self._begin)
         elif command in ("next", "previous"):
-            self.session.turn(1 if command == "next" else -1)
-            self.refresh()
+            later(lambda: self._turn(1 if command == "next" else -1))
         else:
             self.command(command)
 
@@ -289,19 +310,19 @@ class NodeView:
         """All of it, for a server or a notebook."""
         pn = panel()
         bar = pn.FlexBox(self.map.colouring, self.undo, self.redo, self.save, self.export)
-        side = pn.Column(
-            self.questions.layout(), self.picked, self.only,
+        below = pn.Column(
+            self.picked, self.only,
             pn.Row(self.value, self.label, self.name),
             pn.Row(self.together, self.apart), self.guessed, self.history, self.given,
             pn.Row(self.back, self.again), width=360,
         )  # fmt: skip
-        self.status.hold(bar, side)
+        self.status.hold(bar, below)  # questions can be answered while others are fitted
+        side = pn.Column(self.questions.layout(), below, width=360)
         both = pn.FlexBox(
             self.map.layout(), side, align_items="flex-start", sizing_mode="stretch_width"
         )
         above = self.flags, bar, self.status.pane, self.map.legend.key, self.map.hovered
-        below = self.map.legend.layout()
-        return pn.Column(*above, both, below, sizing_mode="stretch_width")
+        return pn.Column(*above, both, self.map.legend.layout(), sizing_mode="stretch_width")
 
     def _follow(self) -> None:
         """Show what other tabs do, as long as this one is there."""

@@ -60,7 +60,7 @@ def page_of_picture(
         raise InputError(f"output: {target} does not end in .png, which labels need; change it")
     image = load_image(picture, picture)
     for each in (painted, target):
-        check_output(each, (picture,))
+        check_output(each, (picture,), None)  # strokes are gone on with, the page asks first
     session = PictureSession(image, painted, random_state=random_state, n_jobs=n_jobs)
     return Page(session, lambda: PictureView(session, target), f"{path.name} – mustlink")
 

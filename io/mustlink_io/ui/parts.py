@@ -66,6 +66,7 @@ _WAITS = """
                        background: rgba(255, 255, 255, 0.5); }
 """
 _LONG = 2.0  # seconds of work from which the time of the last one is shown
+_SOON = 20  # milliseconds after which work begins
 
 
 def panel() -> Any:
@@ -127,10 +128,16 @@ class Status:
                     raise
             self._took[words] = perf_counter() - began
 
-        if document is None:  # a notebook, or no browser at all
-            run()
-        else:
-            document.add_next_tick_callback(run)
+        later(run)
+
+
+def later(work: Callable[[], None]) -> None:
+    """Do something when all that the browser has sent by then is read; in the order of calls."""
+    document = panel().state.curdoc
+    if document is None:  # a notebook, or no browser at all
+        work()
+    else:
+        document.add_timeout_callback(work, _SOON)
 
 
 def asked_first(files: Sequence[Path], may_replace: set[Path], button: str) -> str:
@@ -323,10 +330,11 @@ def keys_of(names: list[str]) -> list[str]:
 
 
 class Channel:
-    """The two models that the script knows; `answered` and `commanded` are called by it.
+    """The models that the script knows; `answered` and `commanded` are called by it.
 
-    `answered` takes an entry {id, node, kind, value}, `commanded` a word. `place` says on what the
-    answers are.
+    `answered` takes entries {id, node, kind, value}, `commanded` a word. `place` says on what the
+    answers are, `text` shows the question, `star` where its row is on the map: of answers that are
+    on their way the script shows the next one by itself.
     """
 
     def __init__(
@@ -334,6 +342,8 @@ class Channel:
         place: str,
         answered: Callable[[list[dict[str, Any]]], None],
         commanded: Callable[[str], None],
+        text: Any,
+        star: Any,
     ) -> None:
         from bokeh.models import CustomJS, TextInput
 
@@ -344,7 +354,8 @@ class Channel:
         self._seen: set[str] = set()
         document = panel().state.curdoc
         if document is not None:
-            models = {"outbox": self._outbox, "question": self._question}
+            models = {"outbox": self._outbox, "question": self._question,
+                      "text": text, "star": star}  # fmt: skip
             script = CustomJS(args=models, code=_script())
             document.js_on_event("document_ready", script)
 
@@ -354,7 +365,7 @@ class Channel:
         return [pane(self._outbox, height=0, margin=0), pane(self._question, height=0, margin=0)]
 
     def ask(self, question: Mapping[str, Any]) -> None:
-        """Say what is asked now, nothing by an empty one."""
+        """Say what is asked, see page.js; nothing by an empty one."""
         self._question.value = json.dumps(question)
 
     def written(self, ids: list[str]) -> None:
