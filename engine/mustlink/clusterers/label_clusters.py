@@ -35,7 +35,6 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import row_slices
 from mustlink.kernels.threads import in_threads
-from mustlink.kernels.trees import grown
 from mustlink.neighbors.points_by_rows import is_rows
 from mustlink.propagation.prior import statements
 from mustlink.selection.constrained_fit import USUAL
@@ -364,12 +363,18 @@ class Columns:
 
         `labels` (n,) are -1 where unknown. The same for any number of threads.
         """
+        from sklearn.ensemble import ExtraTreesClassifier
+
         known = np.flatnonzero(labels >= 0)
-        trees = grown(self.rows(known), np.searchsorted(classes, labels[known]), n_trees, seed)
-        found = np.empty((labels.size, classes.size))
+        model = ExtraTreesClassifier(n_trees, random_state=seed)
+        model.fit(self.rows(known), labels[known])
+        found = np.zeros((labels.size, classes.size))
+        at = np.searchsorted(classes, model.classes_)
 
         def fill(block: slice) -> None:
-            found[block] = trees.chances(self.rows(block), classes.size)
+            part = np.zeros((block.stop - block.start, classes.size))
+            part[:, at] = model.predict_proba(self.rows(block))
+            found[block] = part
 
         in_threads(fill, row_slices(labels.size, _WIDTH))
         return found
