@@ -12,6 +12,7 @@ import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.discretize.cuts import ClusterSums, information, mncut
 from mustlink.errors import InputError
+from mustlink.selection.regularization import _ALIKE
 
 
 def hung(rng, n=1500, k=3, trees=0.4):
@@ -90,7 +91,8 @@ def test_trees_make_a_giant_that_regularised_degrees_mend():
     table = auto.report_.extra["regularizations_tried"]
     assert [row["tau"] for row in table] == [1.0, 0.3, 0.1, 0.0]
     told = {row["tau"]: row["information"] for row in table}
-    assert told[tau] == max(told.values())  # two of them may give the same clusters
+    alike = [one for one in told if one and _ALIKE * told[one] >= max(told.values())]
+    assert tau == min(alike)  # that tell as much as the best
     assert told[tau] > 2 * told[0.0]
     same = ncut(3, regularization=tau).fit(W)
     assert (same.labels_ == auto.labels_).all()
