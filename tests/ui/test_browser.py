@@ -321,6 +321,7 @@ def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
         tab.get_by_role("button", name="ask me").click()
         for number, left in enumerate(range(10, 0, -1)):
             says(tab, f"{left} to go")
+            tab.locator(".working").wait_for(state="detached", timeout=WAIT)  # buttons may change
             words = tab.locator(".answer button").all_inner_texts()
             assert len(words) == 4
             plain = [one.split(" [")[0] for one in words]  # without the key

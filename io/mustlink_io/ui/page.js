@@ -67,7 +67,9 @@ document.addEventListener("keydown", (event) => {
     const key = event.key.toLowerCase(), now = asked();
     const there = now.node !== undefined;
     if (there && at.placeholder == now.other && key == "enter" && at.value.trim()) {
-        answer(now.node, "word", at.value.trim());  // a class that has no button
+        const word = at.value.trim();  // a class that has no button, or as one is called now
+        const same = now.choices.find((one) => [word, `${word} [${one.key}]`].includes(one.label));
+        answer(now.node, same ? "label" : "word", same ? same.value : word);
         at.value = "";
     }
     if (["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName) || event.altKey) return;
