@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mustlink.kernels import blocks as column_steps
 from mustlink.kernels import spmm, threads
 from mustlink.kernels.blocks import Pieces
 from mustlink.space import LocalSpace
@@ -41,8 +40,7 @@ def test_combinations_of_rows(size, width, dtype):
 def test_rows_by_themselves(monkeypatch, width, dtype):
     """The whole is work for all threads, its parts for one: both round alike."""
     rng, size, cuts = np.random.default_rng(5), 1200, np.arange(25) * 50
-    for module in (threads, column_steps):
-        monkeypatch.setattr(module, "SMALL", size * width // 2)
+    monkeypatch.setattr(threads, "SMALL", size * width // 2)
     X, Y, Z = (rng.standard_normal((size, width)).astype(dtype) for _ in range(3))
     a, b, v = rng.standard_normal(width), rng.standard_normal(width), rng.standard_normal(size)
     C, groups = rng.standard_normal((5, width)), rng.integers(0, 5, size)
