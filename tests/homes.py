@@ -103,10 +103,10 @@ def said(lines):
     return {re.sub(r"\d[\d.,]*%?", "#", line) for line in lines if not line.startswith(NUMBERS)}
 
 
-def alike(W, one, other):
+def alike(W, one, other, shown=True):
     """ARI of two clusterings on nodes that vectors show: far out on a chain they are rounding."""
     degrees = np.asarray(W.sum(axis=1)).ravel()
-    core = (np.diff(W.indptr) > 4) & (degrees > 1e-3 * np.median(degrees))
+    core = (np.diff(W.indptr) > 4) & (degrees > 1e-3 * np.median(degrees)) & shown
     return adjusted_rand_score(one[core], other[core])
 
 

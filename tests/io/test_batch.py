@@ -458,7 +458,7 @@ def test_resume_leaves_alone_what_ended_unless_something_changed(fake, run):
     run("jobs.toml --resume")
     assert len(events("began")) == 4, "what was done within other limits still counts"
 
-    Path("out/j3.h5").write_bytes(b"something else")
+    Path("out/j3.h5").write_bytes(b"\x89HDF, and cut off")
     code, _, err = run("jobs.toml --resume")
     assert "j3: is run again: out/j3.h5 is not as it was written" in err
     assert [out for _, out in events("began")][4:] == ["out/j3.h5"]

@@ -592,7 +592,7 @@ def listen_to_interrupts():
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     os.mkfifo(tmp_path / "slow.csv")  # reading it waits for a writer that never comes
-    (tmp_path / "out.h5").write_bytes(b"precious")
+    (tmp_path / "out.h5").write_bytes(b"\x89HDF precious")
     process = as_process("graph slow.csv -o out.h5", tmp_path, preexec_fn=listen_to_interrupts)
     writer = opened_for_reading(tmp_path / "slow.csv", process)
     process.send_signal(sign)
@@ -607,7 +607,7 @@ def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     assert "Traceback" not in err
     assert out == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "slow.csv"]
-    assert (tmp_path / "out.h5").read_bytes() == b"precious"
+    assert (tmp_path / "out.h5").read_bytes() == b"\x89HDF precious"
 
 
 HELD = """

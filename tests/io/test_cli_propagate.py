@@ -375,9 +375,9 @@ def test_an_input_is_never_overwritten(mustlink, data, output):
 @pytest.mark.thorough
 def test_an_older_output_is_replaced_whole_or_kept(mustlink, tmp_path, monkeypatch):
     out = tmp_path / "out.h5"
-    out.write_bytes(b"precious")
+    out.write_bytes(b"\x89HDF precious")
     code, _, _ = mustlink(f"propagate points.h5 --labels none.txt -o {out}")
-    assert (code, out.read_bytes()) == (2, b"precious")
+    assert (code, out.read_bytes()) == (2, b"\x89HDF precious")
 
     def stop(*_, **__):
         raise KeyboardInterrupt
@@ -385,7 +385,7 @@ def test_an_older_output_is_replaced_whole_or_kept(mustlink, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(engine.Auto, "fit", stop)
         code, said, _ = mustlink(f"propagate points.h5 --labels few.txt -o {out}")
-    assert (code, said, out.read_bytes()) == (130, "", b"precious")
+    assert (code, said, out.read_bytes()) == (130, "", b"\x89HDF precious")
     code, _, err = mustlink(f"propagate points.h5 --labels few.txt -o {out}")
     assert code == 0, err
     assert (formats.load_classes(str(out)).codes == TRUTH).all()

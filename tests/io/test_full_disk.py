@@ -110,7 +110,7 @@ def test_what_the_sink_writes_is_what_the_library_writes(tmp_path):
 
 # ---------------------------------------------------------------- a whole run
 
-RUN = """
+RUN = r"""
 import json, os, resource, sys
 from pathlib import Path
 from mustlink_io.commands import cli
@@ -118,7 +118,7 @@ folder, limit, commands = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.ar
 out = folder / "out.h5"
 for command in commands:  # what is compiled is kept, which is a file as well
     cli.run([word.replace("out.h5", "../first.h5") for word in command])
-out.write_bytes(b"earlier")
+out.write_bytes(b"\x89HDF earlier")
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 else:  # fill the disk but for 60 kB
@@ -126,7 +126,7 @@ else:  # fill the disk but for 60 kB
     (folder / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize - 60_000))
 codes = [cli.run(command) for command in commands]
 left = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
-print(json.dumps([codes, out.read_bytes() == b"earlier", left]))
+print(json.dumps([codes, out.read_bytes() == b"\x89HDF earlier", left]))
 """
 
 

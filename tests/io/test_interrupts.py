@@ -77,7 +77,7 @@ class Terminal:
 def run(tmp_path):
     """Start a clustering that ends as told, with an output that is there already."""
     np.save(tmp_path / "points.npy", np.random.default_rng(0).normal(size=(40, 2)))
-    (tmp_path / "out.h5").write_bytes(b"precious")
+    (tmp_path / "out.h5").write_bytes(b"\x89HDF precious")
     line = "cluster points.npy -k 2 -m ncut -o out.h5"
     started = []
 
@@ -91,7 +91,7 @@ def run(tmp_path):
     yield start
     for one in started:
         one.close()
-    assert (tmp_path / "out.h5").read_bytes() == b"precious"
+    assert (tmp_path / "out.h5").read_bytes() == b"\x89HDF precious"
     names = sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock")
     assert names == ["out.h5", "points.npy"]  # a lock that nobody holds locks nothing
 
