@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import haversine_distances
 
 import mustlink as ml
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.knn import any_rows
 
@@ -142,6 +144,20 @@ def test_rare_columns_first(monkeypatch):
     np.testing.assert_allclose(measured[there], lengths[there], atol=1e-3)
     assert 0.3 < info["recall"] < 1
     assert (indices != np.arange(N)[:, None]).all()
+
+
+@pytest.mark.parametrize("ends_at", [2, 12])
+def test_a_time_limit_of_sparse_rows(ends_at, monkeypatch):
+    """From the limit on rows are searched by the rarest columns alone; recall says so."""
+    monkeypatch.setattr("mustlink.neighbors.sparse_points.MET", 60.0)
+    X = any_rows(sp.csr_matrix(WORDS), "cosine")
+    monkeypatch.setattr(type(X), "method", lambda *_: "rare columns")
+    usual = X.lists(K, 0, Recorder(None), N)[2]["recall"]
+    clock = itertools.count()
+    recorder = Recorder(None, Deadline(2.5 * ends_at, 0, lambda: next(clock)))
+    found = X.lists(K, 0, recorder, N)[2]["recall"]
+    assert 0 < found < usual
+    assert "neighbours are searched less far than usual" in recorder.left_out
 
 
 @pytest.mark.parametrize("metric", OF_SETS)

@@ -208,6 +208,9 @@ def test_plans_keep_the_budget(n, d, k, over):
     assert plan.peak_bytes <= budget
     assert set(plan.stages) == {"kNN graph", "weights", "components"}
     assert plan.layout == stored_knn_plan(n, d, k, budget, threads=64).layout
+    flat, round_ = (stored_knn_plan(n, d, k, budget, dimension=e) for e in (2.0, 40.0))
+    assert flat.layout == plan.layout  # sizes are safe for any points; what is expected is less
+    assert flat.peak_bytes <= round_.peak_bytes <= plan.peak_bytes
     for size in (plan.layout.block, plan.layout.chunk, plan.layout.rows):
         assert 1 <= size <= n
     assert n <= plan.layout.rows << 16  # blocks of rows, by number

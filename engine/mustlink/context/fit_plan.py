@@ -299,7 +299,8 @@ def _graph(stages: _Stages) -> Size:
         plan = other_plan(n, k, "another search", given.searched, home.held, fit.memory)
         seconds = given.search_seconds
     else:
-        plan = knn_plan(n, d, k, fit.memory, held=home.held, by_rows=home.lazy)
+        seen: Any = {"held": home.held, "dimension": fit.dimension}
+        plan = knn_plan(n, d, k, fit.memory, by_rows=home.lazy, **seen)
         seconds = neighbour_seconds(plan.method, n, d, k, fit.dimension)
     stages.add("equal rows", PROGRAM + home.held + _ROW * rows + _BLOCK, rows * d)
     stages.add("kNN graph", plan.stages["kNN graph"], how=plan.method, seconds=seconds)
@@ -373,7 +374,7 @@ def plan_on_disk(fit: PlanInput, home: Home, cost: DiskCost) -> Plan:
     cache = 4 * n * cost.columns if fit.caches_vectors else 0
     stages.begin()
     if fit.is_points:
-        plan = stored_knn_plan(n, d, k, fit.memory, held=home.held)
+        plan = stored_knn_plan(n, d, k, fit.memory, held=home.held, dimension=fit.dimension)
         peak, there = plan.stages, plan.scratch + 8 * plan.entries + 12 * n
         seconds = neighbour_seconds("stored cells", n, d, k, fit.dimension)
         checking = duration("equal rows", n * d)

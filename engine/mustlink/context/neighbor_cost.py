@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mustlink.context.rates import ENOUGH, compares_all
+from mustlink.context.rates import ENOUGH, compares_all, visited
 from mustlink.core.resources import PROGRAM, size_text
 from mustlink.errors import InputError
 
@@ -29,7 +29,8 @@ _BRIDGES = 96 << 20  # the same when components are joined, a quarter where poin
 _DESKS = 16  # threads that are counted: their number may not change the graph
 _EDGE = 50, 150  # bytes for two cells that are compared, in memory and on disk
 _CHUNKS = 4  # times that the cells read beside a block are fewer
-_NEAR = 320  # cells that a cell visits, or that visit it
+_NEAR = 320  # cells that a cell visits, or that visit it, at most
+_NEAR_EACH = 36.0  # the same for each cell's members that a point visits: half of it is visited
 _RECORDS = 48  # bytes of a neighbour while rows are put together
 _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put together at once
 _DEALT, _AT_ONCE = 24, 1 << 22  # bytes of an entry that is dealt out, and how many are at most
@@ -96,7 +97,8 @@ class NeighborPlan:
     """How a neighbour graph is to be made, and the peak of each stage.
 
     `method`: "brute", "tree", "cells", or "stored cells" on disk, "tasks" of an executor.
-    `stages` are bytes with all that the process holds; `least` is the smallest budget that works.
+    `stages` are bytes with all that the process holds, at most, or as expected where the dimension
+    of neighbourhoods is known; `least` is the smallest budget that works whatever it is.
     `lean`: W is in single precision. Of a graph on disk `scratch` are the bytes of temporary files
     as a rule, `entries` about how many weights W has.
     """
@@ -126,6 +128,7 @@ def knn_plan(
     by_rows: bool = True,
     threads: int = 2,
     by_tasks: bool = False,
+    dimension: float | None = None,
 ) -> NeighborPlan:
     """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
 
@@ -133,14 +136,15 @@ def knn_plan(
     few, else by cells, of points on disk where the budget leaves no room for them, or `by_tasks`.
     With a budget, or by tasks, W is in single precision but where all pairs are compared, or a tree
     is used. `held` are bytes of points in memory; `by_rows`: the points would have to be read;
-    `threads` search on disk. Raises InputError that names the least budget.
+    `threads` search on disk. `dimension` of neighbourhoods, where it is known: then a search on
+    disk is expected to visit as many cells. Raises InputError that names the least budget.
     """
     below = PROGRAM + held
     rest = knn_bytes("lean cells", n, d, k)
 
-    def on_disk(sizes: Layout, threads: int) -> dict[str, int]:
+    def on_disk(sizes: Layout, threads: int, near: int = _NEAR) -> dict[str, int]:
         read = n * (8 * k + 8) + 16 * k * min(n, READ_BACK)
-        search = max(_stored_bytes(n, d, k, sizes, threads)["kNN graph"], read)
+        search = max(_stored_bytes(n, d, k, sizes, threads, near)["kNN graph"], read)
         return _shifted({**rest, "kNN graph": search}, below)
 
     small = compares_all(n, d, k, tree=d <= LOW)
@@ -164,12 +168,14 @@ def knn_plan(
         if max(lean.values()) <= budget:
             return NeighborPlan("cells", cell_layout(n, d, k, buffers), lean, least, True)
     sizes = stored_layout(room, n, d, k)
-    return NeighborPlan("stored cells", sizes, on_disk(sizes, threads), least, True)
+    stages = on_disk(sizes, threads, _near(n, d, sizes, dimension))
+    return NeighborPlan("stored cells", sizes, stages, least, True)
 
 
 def stored_knn_plan(
-    n: int, d: int, k: int, budget: int | None = None, *, held: int = 0, threads: int = 2
-) -> NeighborPlan:
+    n: int, d: int, k: int, budget: int | None = None, *, held: int = 0, threads: int = 2,
+    dimension: float | None = None,
+) -> NeighborPlan:  # fmt: skip
     """Choose the sizes of a neighbour graph that stays on disk, within `budget` bytes in all.
 
     Blocks are as large as there is room: the larger, the fewer cells are compared twice. Else as
@@ -181,7 +187,8 @@ def stored_knn_plan(
     of = f"{n} points of {d} coordinates with {k} neighbours each on disk need"
     _check_budget(budget, least, of)
     layout = stored_layout(None if budget is None else budget - below, n, d, k)
-    stages = _shifted(_stored_bytes(n, d, k, layout, threads), below)
+    near = _near(n, d, layout, dimension)
+    stages = _shifted(_stored_bytes(n, d, k, layout, threads, near), below)
     entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
     scratch = n * (4 * d + 8 * k) + 12 * n * k // 2
     return NeighborPlan("stored cells", layout, stages, least, True, scratch, entries)
@@ -346,11 +353,20 @@ def _least_layout(n: int, d: int, k: int) -> Layout:
     return replace(cells, block=few, chunk=few, rows=min(n, rows), desks=1)
 
 
-def _stored_bytes(n: int, d: int, k: int, sizes: Layout, threads: int) -> dict[str, int]:
+def _near(n: int, d: int, sizes: Layout, dimension: float | None) -> int:
+    """Cells that one visits or that visit it, as expected of neighbourhoods, or at most."""
+    if dimension is None:
+        return _NEAR
+    return min(_NEAR, int(_NEAR_EACH * visited(n, d, dimension) / sizes.mean))
+
+
+def _stored_bytes(
+    n: int, d: int, k: int, sizes: Layout, threads: int, near: int = _NEAR
+) -> dict[str, int]:
     """Bytes of each stage of a graph on disk, beside what the process held before."""
     point, desks = 4 * d, min(threads, sizes.desks)
     block = min(sizes.block_bytes, n * point)
-    fixed, row = _fixed(n, d, k, desks), _held_row(d, sizes.mean)
+    fixed, row = _fixed(n, d, k, desks), _held_row(d, sizes.mean, near)
     laid_out = 8 * n + 4 * block + 32 * (block // point) + sizes.parts * point
     read = min(sizes.chunk, n - sizes.block)
     search = max(
@@ -366,9 +382,9 @@ def _stored_bytes(n: int, d: int, k: int, sizes: Layout, threads: int) -> dict[s
     }
 
 
-def _held_row(d: int, mean: int) -> int:
+def _held_row(d: int, mean: int, near: int = _NEAR) -> int:
     """Bytes of a point that is held, and of its visits."""
-    return 4 * d + _NEAR // 8 + _EDGE[1] * _NEAR // mean
+    return 4 * d + near // 8 + _EDGE[1] * near // mean
 
 
 def _desk(cells: Layout, d: int) -> int:

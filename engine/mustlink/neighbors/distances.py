@@ -24,6 +24,7 @@ from mustlink.context.neighbor_cost import (
     descent_bytes,
     sparse_bytes,
 )
+from mustlink.context.rates import duration
 from mustlink.core.check import as_points, check_positive
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
@@ -436,9 +437,14 @@ def descent_lists(
     with recorder.stage("compiling kNN kernels"):
         tiny = np.abs(np.random.default_rng(0).standard_normal((512, X.shape[1])))
         NNDescent(tiny.astype(np.float32), n_neighbors=4, **how)
-    with in_time(recorder):
+    n, d = X.shape
+    with in_time(recorder) as (until, _):
+        share = until.remaining() / duration("descent", n * (d + 50.0))
+        if share < 1:
+            how["n_iters"] = max(1, int(share * np.log2(n)))
+            recorder.skip_for_time("neighbours are searched in fewer rounds than usual")
         nodes, lengths = NNDescent(X, n_neighbors=k + 1, **how).neighbor_graph
-        return drop_own(nodes, lengths, np.arange(len(X)))
+        return drop_own(nodes, lengths, np.arange(n))
 
 
 @contextmanager

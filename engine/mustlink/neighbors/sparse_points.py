@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mustlink.context.neighbor_cost import sparse_bytes
 from mustlink.context.rates import MET, MORE
 from mustlink.core.check import as_csr
-from mustlink.core.observe import Recorder
+from mustlink.core.observe import NEVER, Deadline, Recorder
 from mustlink.errors import InputError
-from mustlink.neighbors.distances import AnyRows, Lists, metric_name, recall_of
+from mustlink.neighbors.distances import AnyRows, Lists, in_time, metric_name, recall_of
 
 if TYPE_CHECKING:
     from mustlink.kernels.sparse_lists import ByColumns, Csr
@@ -144,20 +144,22 @@ class SparseRows(AnyRows):
     def by_search(self, k: int, seed: int, recorder: Recorder) -> Lists:
         """Of those that have a rare column in common, the nearest by all columns.
 
-        As many columns as a sample of rows asks for, up to 32 times the usual work.
+        As many columns as a sample of rows asks for, up to 32 times the usual work; from the time
+        limit on a 32nd of the usual work.
         """
         n = self.shape[0]
         some = np.sort(np.random.default_rng(seed).choice(n, min(n, _TRIED), replace=False))
         queries = self.take(some)
-        with recorder.stage("kNN graph") as advance:
+        with in_time(recorder) as (until, advance):
             blocks = self._blocks()
             _, true = self._search(blocks, queries, k, some)
             often, recall = 1.0, 0.0
-            while often <= MORE and recall < _WANTED:
+            while often <= MORE and recall < _WANTED and not until.is_over:
                 rare = self._rare(often * MET)
                 found = self._search(blocks, queries, k, some, rare=rare)
                 often, recall = _STEP * often, recall_of(found[1], true)
-            return self._search(blocks, self, k, np.arange(n), advance, rare)
+            least = self._rare(MET / MORE)
+            return self._search(blocks, self, k, np.arange(n), advance, rare, least, until)
 
     def _blocks(self) -> list[ByColumns]:
         """The rows by columns; products of unit rows are added up in single precision."""
@@ -169,9 +171,10 @@ class SparseRows(AnyRows):
 
     def _search(
         self, blocks: list[ByColumns], queries: SparseRows, k: int, own: Any, advance: Any = None,
-        rare: NDArray[np.bool_] | None = None,
+        rare: NDArray[np.bool_] | None = None, least: NDArray[np.bool_] | None = None,
+        until: Deadline = NEVER,
     ) -> Lists:  # fmt: skip
-        """The nearest by all columns of more that are so by some."""
+        """The nearest by all columns of more that are so by `rare` ones, in the end by `least`."""
         from mustlink.kernels.sparse_lists import measured_again, nearest_by_columns
 
         m, how = queries.shape[0], {"of_sets": self.metric == "jaccard"}
@@ -182,7 +185,8 @@ class SparseRows(AnyRows):
         for a in range(0, m, step):
             part = slice(a, min(a + step, m))
             Q, me = _csr(queries.matrix, part), alone[part]
-            few = Q if rare is None else _of_columns(Q, rare)
+            some = least if until.is_over else rare
+            few = Q if some is None else _of_columns(Q, some)
             work = float(self._frequencies[few[1]].sum())
             near = nearest_by_columns(few, me, blocks, more, anyway=anyway, work=work, **how)
             keys, nodes = measured_again(
