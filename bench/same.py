@@ -12,6 +12,7 @@ out below the output folder; what a clean commit answered is kept there and not 
 The same are: labels, every one; eigenvalues to 1e-8 of the largest; errors, word for word.
 Embeddings (columns up to their sign, to 1e-6 of the largest entry) and label distributions (to
 1e-6) are compared as well and named where they differ, but only labels and eigenvalues decide.
+The same partition whose clusters, not classes, have other numbers is counted apart.
 
 The jobs are of the shell: the same in memory, on disk and on two ranks, where MPI and PETSc are
 (`make test-scale` makes an environment that has them, which is then used for all three). A job
@@ -44,7 +45,7 @@ FITS, HOMES = "fits", ("memory", "disk", "ranks")
 SCALE = runner.ROOT / ".venv-scale" / "bin" / "python"
 EIGENVALUES, EMBEDDINGS, FIGURES = 1e-8, 1e-6, 0.01
 OWN = {"choices.ranks"}  # which says where it ran
-RUNS_NOW = "runs now"
+RUNS_NOW, RENUMBERED = "runs now", "numbered otherwise"
 
 # Words that all occur in a case's name: why its answer may change from fc48b3a on. A file of the
 # same form (JSON) can be given by --explained.
@@ -262,6 +263,8 @@ def compare(name: str, one: tuple[Any, Any], two: tuple[Any, Any]) -> dict[str, 
     for key in ("choices", "satisfaction", "adjustment", "notes", "warnings"):
         if _without_seconds(old.get(key)) != _without_seconds(new.get(key)):
             found.setdefault("also", []).append(key)
+    if set(wrong) == {RENUMBERED}:
+        wrong = [RENUMBERED]
     return {**found, "verdict": "; ".join(wrong) or "same"}
 
 
@@ -278,8 +281,9 @@ def _arrays(name: str, old: Any, new: Any, found: dict[str, Any]) -> list[str]:
         measure = {"labels": labels_differ, "refit": labels_differ, "eigenvalues": values_differ}
         found[kind] = measure.get(kind, columns_differ)(a, b)
         if kind in ("labels", "refit") and found[kind]:
-            apart = labels_apart(a.ravel(), b.ravel(), named=False) or "the same partition"
-            wrong.append(f"{found[kind]} labels{' of refit' * (kind == 'refit')}: {apart}")
+            apart = labels_apart(a.ravel(), b.ravel(), named=f"{name}/distributions" in old)
+            of = f"{found[kind]} labels{' of refit' * (kind == 'refit')}: "
+            wrong.append(of + apart if apart else RENUMBERED)
         elif kind == "eigenvalues" and found[kind] > EIGENVALUES:
             wrong.append(f"eigenvalues {found[kind]:.1e}")
         elif kind in ("embedding", "distributions") and found[kind] > EMBEDDINGS:
@@ -430,7 +434,7 @@ def compare_versions(
     for row in rows:
         if part != FITS:
             row["case"] = f"{part} {row['case']}"
-        differs = row["verdict"] not in ("same", RUNS_NOW)
+        differs = row["verdict"] not in ("same", RUNS_NOW, RENUMBERED)
         row["explained"] = reason(row["case"], explained) if differs else ""
     render.table(
         f"{title}, {part}: {len(rows)}",
@@ -442,7 +446,8 @@ def compare_versions(
 
 def told_of(rows: list[dict[str, Any]], what: str) -> int:
     """Print how many are the same; returns how many differ without an explanation."""
-    counts = {name: sum(row["verdict"] == name for row in rows) for name in (RUNS_NOW, "left out")}
+    apart = (RUNS_NOW, RENUMBERED, "left out")
+    counts = {name: sum(row["verdict"] == name for row in rows) for name in apart}
     different = [r for r in rows if r["verdict"] not in ("same", *counts)]
     unexplained = [r for r in different if not r["explained"]]
     rest = "".join(f"{count} {name}, " for name, count in counts.items() if count)
