@@ -50,19 +50,34 @@ RUNS_NOW, RENUMBERED = "runs now", "numbered otherwise"
 # Words that all occur in a case's name: why its answer may change from fc48b3a on. A file of the
 # same form (JSON) can be given by --explained.
 _START = "starts are keyed by node number; this basis is only converged to the tolerance asked for"
-_NUMBERS = "the same partition, clusters numbered otherwise: " + _START
+_DRAWN = "samples and starts of k-means are drawn by numbers of nodes, the same in every home"
+_ZERO = "rows of vectors that are only what the solver leaves of 0 have no direction any more"
+_REFINED = "the block model that refines labels is written by sums, the same in every home"
+_TOLERANCE = "the solver on disk ends within its tolerance, a little elsewhere"
 _SPAN = "the span of smooth vectors is converged to 1e-2 by each home's solver: border nodes differ"
+_OF_HOMES = {  # of one version
+    "points": "few points are compared all with all; beyond memory their cells are searched",
+    "halves": "only memory tries a cut where most constraints are kept; a note says so",
+    "csp blocks pairs": _SPAN,
+    "nearest": _SPAN,
+}
 EXPLAINED: dict[str, str] = {
+    **{f"memory {home} {words}": _OF_HOMES[words] for home in HOMES[1:] for words in _OF_HOMES},
+    "NCut digits": "how vectors become clusters is chosen by what these tell about edges",
+    "NCut picture": _DRAWN,
+    "NCut parts": _ZERO,
+    "ncut parts": _ZERO,
+    "SpectralLearning blobs contradictory": _DRAWN + ", by which another of two equals is chosen",
+    "SRCP digits contradictory": _DRAWN,
+    "LLGC nearest": _REFINED,
+    "llgc blocks": _REFINED,
+    "disk ncut blocks": _TOLERANCE,
+    "disk csp parts": _TOLERANCE,
+    "ncut points": _DRAWN,
+    "srcp nearest": _DRAWN,
     "CSP digits refit=pairs": _START,
     "CSP parts tol=1e-07": _START,
     "SSSC digits labels": "eq. 11's weights are not tried beside equal ones: ARI .840 for .844",
-    "SSKK digits pairs": _NUMBERS,
-    "SSKK blocks labels": _NUMBERS,
-    # homes of one version
-    "memory points": "few points are compared all with all; beyond memory their cells are searched",
-    "memory halves": "only memory tries a cut where most constraints are kept; a note says so",
-    "memory csp blocks pairs": _SPAN,
-    "memory nearest": _SPAN,
 }
 
 
