@@ -119,7 +119,7 @@ NARROW = """() => {
     const map = all.find(one => one.name == "map");
     const pixels = map.renderers[0].data_source.get_array("image")[0];
     return document.documentElement.scrollWidth <= window.innerWidth
-        && pixels.shape[1] == map.inner_width;
+        && pixels.shape[1] == map.inner_width && pixels.shape[0] == map.inner_height;
 }"""
 
 

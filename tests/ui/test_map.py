@@ -191,16 +191,17 @@ def test_the_mouse_tells_name_cluster_and_values_of_the_row_below():
 
 
 @pytest.mark.browser
-def test_a_figure_that_is_not_laid_out_yet_is_not_drawn_so_narrow(two_groups):
+@pytest.mark.parametrize(("side", "axis"), [("inner_width", 1), ("inner_height", 0)])
+def test_a_figure_that_is_not_laid_out_yet_is_not_drawn_so_narrow(two_groups, side, axis):
     view = two_groups[0].map
 
-    def wide():
-        return view.pixels.data["image"][0].shape[1]
+    def pixels():
+        return view.pixels.data["image"][0].shape[axis]
 
-    usual = wide()
+    usual = pixels()
     for reported, drawn in ((0, usual), (1, usual), (900, 900), (59, 900), (5000, 1400)):
-        view._resized("inner_width", None, reported)
-        assert wide() == drawn
+        view._resized(side, None, reported)
+        assert pixels() == drawn
 
 
 @pytest.mark.browser

@@ -173,6 +173,8 @@ class MapPicture:
 
 
 _WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
+# As high as what the buttons and the legend leave of the window.
+_HEIGHT = ":host { height: max(420px, calc(100vh - 172px)) !important; }"
 _LEAST = 60  # pixels of a figure below which the browser has not laid it out yet
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
@@ -204,7 +206,7 @@ class MapView:
         names = COLOURINGS if session.tells_confidence else COLOURINGS[:1]
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
         self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
-        self._waiting, self._wide = False, _WIDE
+        self._waiting, self._wide, self._high = False, _WIDE, _HIGH
         self.legend = Legend(session, status, changed_names, self._fade)
         self.hovered = panel().pane.HTML(
             "", height=18, css_classes=["hovered"], sizing_mode="stretch_width", margin=(0, 10)
@@ -214,7 +216,7 @@ class MapView:
         self.refresh()
 
     def layout(self) -> Any:
-        """The map, as wide as there is room."""
+        """The map, as wide and as high as there is room."""
         return panel().pane.Bokeh(self.figure, sizing_mode="stretch_width")
 
     def refresh(self) -> None:
@@ -281,9 +283,10 @@ class MapView:
 
         (x0, x1), (y0, y1) = self._home
         self.figure = figure(
-            width=_WIDE, height=_HIGH, sizing_mode="stretch_width", x_range=(x0, x1),
+            width=_WIDE, height=_HIGH, sizing_mode="stretch_both", x_range=(x0, x1),
             y_range=(y0, y1), tools=[], toolbar_location="above", min_border=4,
-            output_backend="canvas", name="map", stylesheets=[FIGURE, FLEXIBLE.format(_WIDEST)],
+            output_backend="canvas", name="map",
+            stylesheets=[FIGURE, FLEXIBLE.format(_WIDEST), _HEIGHT],
         )  # fmt: skip
         self.figure.axis.visible = False
         self.figure.grid.visible = False
@@ -328,6 +331,7 @@ class MapView:
         for event in (RangesUpdate, Reset, LODEnd):
             self.figure.on_event(event, self._moved)
         self.figure.on_change("inner_width", self._resized)
+        self.figure.on_change("inner_height", self._resized)
 
     def _ranges(self) -> Any:
         x, y = self.figure.x_range, self.figure.y_range
@@ -338,7 +342,7 @@ class MapView:
         ranges = (x0, x1), (y0, y1) = self._ranges()
         if not (x1 > x0 and y1 > y0):
             return
-        image = packed(self._picture.drawn(ranges, self._wide, _HIGH))
+        image = packed(self._picture.drawn(ranges, self._wide, self._high))
         self.pixels.data = {
             "image": [image],
             "x": [x0],
@@ -356,10 +360,10 @@ class MapView:
             self._waiting = True
             document.add_timeout_callback(self._draw, _WAIT)
 
-    def _resized(self, _: str, __: Any, wide: Any) -> None:
+    def _resized(self, which: str, _: Any, pixels: Any) -> None:
         """Draw as many pixels as the browser has room for."""
-        if wide >= _LEAST:
-            self._wide = min(int(wide), _WIDEST)
+        if pixels >= _LEAST:
+            setattr(self, "_wide" if which == "inner_width" else "_high", min(int(pixels), _WIDEST))
             self._moved(None)
 
     def _lassoed(self, event: Any) -> None:
