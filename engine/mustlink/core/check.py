@@ -224,18 +224,6 @@ def _float_type(dtype: Any, where: str) -> np.dtype[Any]:
 # --- Parameters: numbers, choices, seeds
 
 
-class PlainParameters:
-    """Of an estimator: parameters that are numpy scalars become Python's when they are set.
-
-    `np.int64(5)` is no `int`, `np.True_` is not `True`.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, np.generic) and not (name.startswith("_") or name.endswith("_")):
-            value = value.item()
-        super().__setattr__(name, value)
-
-
 def check_number(value: Any, where: str, wanted: str) -> float:
     """Return a finite number; raises InputError that says what is `wanted`."""
     try:

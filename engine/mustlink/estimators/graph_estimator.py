@@ -25,7 +25,7 @@ from mustlink.context.method_cost import (
 )
 from mustlink.context.stage_cache import CheckpointStore, StageCache, Workspace
 from mustlink.core import io_entry_points
-from mustlink.core.check import PlainParameters, as_points, as_random_state, check_choice
+from mustlink.core.check import as_points, as_random_state, check_choice
 from mustlink.core.observe import Recorder
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory, size_text
 from mustlink.core.state import BaseEstimator, check_columns, check_is_fitted
@@ -65,7 +65,7 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights", "representa
 
 
 @dataclass(eq=False, repr=False)
-class GraphEstimator(PlainParameters, BaseEstimator):
+class GraphEstimator(BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
     scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn",
