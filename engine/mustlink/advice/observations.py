@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.clusterers.result_warnings import below_classes
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points
 from mustlink.errors import InputError
@@ -19,7 +20,6 @@ from mustlink.preprocessing.fitted import prepared
 from mustlink.preprocessing.mixed import is_row_numbers
 from mustlink.preprocessing.request import Preparation, column_title
 from mustlink.selection.cluster_count import (
-    below_classes,
     count_clusters,
     enough_pairs,
     is_counted_as_network,

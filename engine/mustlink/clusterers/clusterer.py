@@ -12,7 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
+from mustlink.clusterers.result_warnings import (
+    below_classes,
+    note_alone,
+    warn_of_components,
+    warn_of_sizes,
+)
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
 from mustlink.core.check import called_by_most, check_choice, check_n_clusters
@@ -57,7 +62,7 @@ from mustlink.neighbors.distances import as_rows, resolved_metric
 from mustlink.neighbors.streamed_points import with_block
 from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.held_out import enough_labels, folds_of_labels
-from mustlink.selection.cluster_count import below_classes, count_clusters
+from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import can_hold_out
 
 Floats = NDArray[np.float64]
@@ -215,7 +220,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
                 raise InputError(_COUNTS)
             least = self.cost_of_clusters(k, X.n_nodes, X.n_entries)
             return self._disk_work(X, self._columns(k), least, recorder)
-        X = several(X, others["graphs"], known)
+        if others["graphs"] is not None:
+            X = several(X, others["graphs"], known)
         how: Any = {"sample_weight": others["sample_weight"], "cost": cost, "beside": beside}
         graph = self._graph_by_evidence(X, recorder, known, others["sample_weight"], classes)
         if graph is None:

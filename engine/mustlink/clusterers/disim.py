@@ -26,7 +26,7 @@ from mustlink.clusterers.ncut import with_null
 from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
-from mustlink.core.check import as_integer, check_choice, check_tolerance
+from mustlink.core.check import as_integer, check_choice, check_regularization, check_tolerance
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Convergence
 from mustlink.core.state import before, fits, fits_again
@@ -39,7 +39,6 @@ from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.forms import arcs_of, bipartite_graph
 from mustlink.graph.graph import as_sample_weight
-from mustlink.selection.regularization import check_regularization
 from mustlink.space import LocalSpace
 
 Floats = NDArray[np.float64]

@@ -25,6 +25,7 @@ from mustlink.core.check import (
     as_integer,
     check_answer,
     check_choice,
+    check_regularization,
     check_tolerance,
     class_texts,
     n_classes_in,
@@ -43,7 +44,6 @@ from mustlink.errors import InputError
 from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, with_added
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import SelectedModel
-from mustlink.selection.regularization import check_regularization
 from mustlink.selection.resolve import resolve
 
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR

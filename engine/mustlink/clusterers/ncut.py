@@ -22,6 +22,7 @@ from mustlink.core.check import (
     as_labels,
     as_points,
     check_choice,
+    check_regularization,
     check_tolerance,
     class_labels,
 )
@@ -58,7 +59,6 @@ from mustlink.selection.regularization import (
     SAMPLE,
     STAGE,
     Regularization,
-    check_regularization,
     decided_cut,
     within_range,
 )

@@ -103,6 +103,16 @@ def broken_constraints(labels: Ints, known: Constraints) -> str | None:
 # ---------------------------------------------------------------- sizes and components
 
 
+def below_classes(k: int, n_classes: int) -> str | None:
+    """Why K clusters cannot be the classes of the labels, where these are more."""
+    if k >= n_classes:
+        return None
+    return (
+        f"n_clusters: {k} is below the {n_classes} classes of the labels, so that each cluster "
+        f"joins several of them or leaves some out; ask for {n_classes} (-k {n_classes}, or auto)"
+    )
+
+
 def note_alone(count: int, done: str, recorder: Recorder) -> None:
     """Tell what was done with so many nodes without an edge."""
     noun = "node has" if count == 1 else "nodes have"

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.constraints.links import NodeMatrix
+from mustlink.constraints.pairs import NodeMatrix
 from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.dense_algebra import NOISE, is_definite, smallest_quotients

@@ -17,7 +17,7 @@ from mustlink.core.result import Report
 from mustlink.core.state import BaseEstimator, fits
 from mustlink.discretize.assign import kmeans
 from mustlink.graph.image import boundary, means, picture_colours, spread
-from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.blocks import nearest_centre
 from mustlink.kernels.region_merging import borders, flood, merged, minima
 from mustlink.kernels.threads import threads
 

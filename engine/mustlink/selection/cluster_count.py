@@ -259,16 +259,6 @@ def can_count_by_pairs(known: Constraints) -> bool:
     return enough_pairs(int((belief > 0).sum()), int((belief < 0).sum()))
 
 
-def below_classes(k: int, n_classes: int) -> str | None:
-    """Why K clusters cannot be the classes of the labels, where these are more."""
-    if k >= n_classes:
-        return None
-    return (
-        f"n_clusters: {k} is below the {n_classes} classes of the labels, so that each cluster "
-        f"joins several of them or leaves some out; ask for {n_classes} (-k {n_classes}, or auto)"
-    )
-
-
 def enough_pairs(must: int, cannot: int) -> bool:
     """Whether so many pairs can tell one K from another."""
     return bool(must + cannot >= _LEAST and must >= _LEAST_MUST and cannot > 0)

@@ -34,7 +34,6 @@ from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
-from mustlink.selection.regularization import if_of_points
 from mustlink.space import Block, Small, Space, Vector
 
 Floats = NDArray[np.float64]
@@ -336,7 +335,8 @@ class FitSpec:
         sharp = tol is not None and tol < BASIS_TOL
         if not self.in_memory or solver != "auto" or sharp or self.work.is_small:
             return solver
-        even = if_of_points(self.work.look.info) or self.work.look.even[0]
+        look = self.work.look
+        even = look.plain_of_points or look.even[0]
         return solver if even else "chebyshev"
 
     @property
