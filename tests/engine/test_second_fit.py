@@ -19,7 +19,7 @@ import pytest
 import mustlink as ml
 from cases import planted_graph
 from mustlink.core.observe import Recorder
-from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.plain_solve import PairsKey
 from mustlink.errors import InputError
 from mustlink.propagation.propagator import Propagator
 

@@ -46,9 +46,8 @@ from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import assign
 from mustlink.discretize.merge_tree import as_classes
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import default_tolerance, is_small
-from mustlink.eigen.solver import grids_of, laplacian_of
+from mustlink.eigen.memory_work import MemoryWork, grids_of, is_small, laplacian_of
+from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import (
     bytes_of,

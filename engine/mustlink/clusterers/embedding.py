@@ -26,8 +26,8 @@ from mustlink.core.result import TIME_LIMIT, Convergence, EigenResult, Report
 from mustlink.core.state import GraphTransformer, fits
 from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg, orthonormal, rayleigh_ritz
+from mustlink.eigen.memory_work import laplacian_of, smallest_pairs, smoothest
 from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS, n_guard_vectors
-from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.linear.multigrid.cycle import largest_eigenvalue

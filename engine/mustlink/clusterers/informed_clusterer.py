@@ -32,13 +32,12 @@ from mustlink.core.check import (
     numbered_after,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, held_out_satisfaction
+from mustlink.core.result import Convergence, held_out_satisfaction, tell_unconverged
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.satisfaction import moved_by_pairs
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
-from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, FeasibleCuts
-from mustlink.eigen.solver import BASIS_TOL
+from mustlink.eigen.plain_solve import SOLVERS
+from mustlink.eigen.smooth_subspace import BASIS_TOL, EigenOptions, EigenSolution, FeasibleCuts
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, with_added

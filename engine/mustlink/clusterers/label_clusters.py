@@ -28,8 +28,8 @@ from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import unbound
 from mustlink.discretize.merge_tree import renumbered
 from mustlink.discretize.satisfaction import rows_moved_by_pairs
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.solver import BASIS_TOL, laplacian_of, smoothest
+from mustlink.eigen.memory_work import MemoryWork, laplacian_of, smoothest
+from mustlink.eigen.smooth_subspace import BASIS_TOL
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph

@@ -27,7 +27,7 @@ from mustlink.core.check import (
     class_labels,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.result import Convergence, EigenResult, tell_unconverged
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import (
     best_split,
@@ -39,13 +39,7 @@ from mustlink.discretize.assign import (
 from mustlink.discretize.cuts import ClusterSums, least_cut, scores_of_links
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import (
-    PLAIN_SOLVERS,
-    chebyshev,
-    first_pairs,
-    n_guard_vectors,
-    tell_unconverged,
-)
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS, chebyshev, first_pairs, n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
 from mustlink.estimators.fit_input import graphs_of_views, side_information

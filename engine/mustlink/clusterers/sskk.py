@@ -30,10 +30,9 @@ from mustlink.context.method_cost import Cost, eigenvectors
 from mustlink.core import dense_algebra
 from mustlink.core.check import as_integer, as_labels, check_choice, check_positive
 from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import tell_unconverged
 from mustlink.discretize.assign import kmeans
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import tell_unconverged
-from mustlink.eigen.solver import smoothest
+from mustlink.eigen.memory_work import MemoryWork, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (

@@ -28,8 +28,7 @@ from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.resources import give_back
 from mustlink.core.result import EigenResult
-from mustlink.eigen.plain_solve import chebyshev, n_guard_vectors, nested
-from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.plain_solve import PairsKey, chebyshev, n_guard_vectors, nested
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
 from mustlink.graph.graph import SEEN, Derived, GraphLook, is_network

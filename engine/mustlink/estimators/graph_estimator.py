@@ -30,7 +30,7 @@ from mustlink.core.observe import Recorder
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory, size_text
 from mustlink.core.state import BaseEstimator, check_columns, check_is_fitted
 from mustlink.eigen.disk_work import DiskWork
-from mustlink.eigen.solver import extend_vectors
+from mustlink.eigen.memory_work import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.estimators.fit_input import check_points, graph_of_points, input_of

@@ -20,7 +20,7 @@ from mustlink.context.stage_cache import Workspace
 from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import kmeans, transform
 from mustlink.discretize.cuts import network_scores
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.eigen.memory_work import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.graph import Key, has_even_degrees

@@ -29,8 +29,13 @@ from mustlink.discretize.assign import (
 from mustlink.discretize.cuts import ClusterSums, e_of
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
-from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Problem, SmoothBasis
-from mustlink.eigen.solver import BASIS_TOL
+from mustlink.eigen.smooth_subspace import (
+    BASIS_TOL,
+    EigenOptions,
+    EigenSolution,
+    Problem,
+    SmoothBasis,
+)
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
