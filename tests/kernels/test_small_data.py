@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mustlink.kernels import blocks, graph_walk, row_hash, spmm
+from mustlink.constraints.closure import union_find
+from mustlink.kernels import blocks, row_hash, spmm
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_groups_of_links_are_named_by_their_smallest_member(rng, refused):
         sp.coo_matrix((np.ones(25), (left, right)), shape=(40, 40)), directed=False
     )
     seed[::3] = rng.integers(0, 3, size=14) if refused else component[::3]
-    group, out = graph_walk.union_find(40, left, right, seed)
+    group, out = union_find(40, left, right, seed)
     _, kept = sp.csgraph.connected_components(
         sp.coo_matrix((np.ones(25)[~out], (left[~out], right[~out])), shape=(40, 40)),
         directed=False,

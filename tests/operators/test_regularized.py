@@ -10,7 +10,7 @@ from mustlink.eigen.memory_work import choose, laplacian_of, smallest_pairs
 from mustlink.eigen.plain_solve import best_pairs, chebyshev
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import normalized_laplacian, regularized
-from mustlink.operators.protocol import NullSpace
+from mustlink.space import NullSpace
 
 
 def one_of_many(seed):

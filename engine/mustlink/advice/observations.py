@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.clusterers.result_warnings import below_classes
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points
+from mustlink.discretize.cuts import below_classes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.neighbors.points_by_rows import is_rows

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.context.method_cost import n_guard_vectors
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Recorder
 from mustlink.core.result import MAX_ITER, STAGNATED, TIME_LIMIT, Convergence, EigenResult, tell_end
@@ -20,7 +21,6 @@ from mustlink.eigen.plain_solve import (
     WITHOUT_GRIDS,
     PairsKey,
     first_pairs,
-    n_guard_vectors,
     nested,
     plain_solve,
     tolerance_for,

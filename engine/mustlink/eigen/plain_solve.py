@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mustlink.context.method_cost import FEW
+from mustlink.context.method_cost import FEW, n_guard_vectors
 from mustlink.context.stage_cache import SolutionKey
 from mustlink.core import dense_algebra
 from mustlink.core.observe import NEVER, Deadline
@@ -27,9 +27,9 @@ from mustlink.eigen.lobpcg import (
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.protocol import Laplacian, NullSpace
+from mustlink.operators.protocol import Laplacian
 from mustlink.operators.stored_laplacians import RankLaplacian
-from mustlink.space import Block, Gram, Small, Space
+from mustlink.space import Block, Gram, NullSpace, Small, Space
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
@@ -338,11 +338,6 @@ def _refine(
         A.apply, X, rule, precondition=grids.cycle(level), project=null.project, space=A.space
     )
     return result.vectors
-
-
-def n_guard_vectors(k: int) -> int:
-    """Columns computed beyond the k wanted ones: they decide how fast the last pairs converge."""
-    return max(3, k // 5)
 
 
 def nested(

@@ -27,8 +27,8 @@ from mustlink.core.observe import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import orthonormal, rayleigh_ritz
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.protocol import Laplacian, NullSpace
-from mustlink.space import Block, GroupSums, LocalSpace, Small, Space
+from mustlink.operators.protocol import Laplacian
+from mustlink.space import Block, GroupSums, LocalSpace, NullSpace, Small, Space
 
 BASIS_STEPS = 200
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import Size, eigenvectors
-from mustlink.context.rates import smooth_seconds
+from mustlink.context.method_cost import Size, eigenvectors, smooth_seconds
 from mustlink.core.observe import Recorder
 from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import (

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import full_problem
-from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
+from mustlink.context.method_cost import full_problem, smooth_seconds, step_seconds
+from mustlink.context.rates import search_seconds
 from mustlink.core.observe import duration_text
 from mustlink.core.resources import size_text
 from mustlink.core.result import TIME_LIMIT
