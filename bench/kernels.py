@@ -45,7 +45,6 @@ SMALL = {
     "graph.graph": ("_FEW_ENTRIES", "_FEW_ORDERED"),
     "graph.weights": "_FEW",
     "kernels.blocks": "FEW",
-    "kernels.nearest_lists": "FEW",
     "kernels.row_hash": "_FEW_ROWS",
     "kernels.spmm": "FEW",
 }

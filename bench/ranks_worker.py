@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.context.method_cost import n_guard_vectors
 from mustlink.core.resources import peak_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.plain_solve import n_guard_vectors, nested_start
+from mustlink.eigen.plain_solve import nested_start
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.kernels.threads import threads
 from mustlink.space.ranks import Ranks

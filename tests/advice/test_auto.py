@@ -29,7 +29,7 @@ from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import NEVER, Recorder, Unheard
 from mustlink.discretize.satisfaction import rows_moved_by_pairs
-from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.eigen.memory_work import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.persistence.attributes import check_attributes
 from on_disk import stored

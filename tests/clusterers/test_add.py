@@ -9,8 +9,9 @@ import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints.constraints import among
 from mustlink.context.stage_cache import Workspace
-from mustlink.eigen import solver
-from mustlink.eigen.solver import PairsKey, extend_vectors, laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen import memory_work
+from mustlink.eigen.memory_work import extend_vectors, laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.plain_solve import PairsKey
 from mustlink.errors import InputError
 from mustlink.neighbors import new_points as joining
 from mustlink.neighbors.new_points import joined_points
@@ -111,7 +112,7 @@ def pairs_of(graph):
 
 @pytest.mark.thorough
 def test_vectors_of_a_grown_graph_are_its_own(monkeypatch):
-    monkeypatch.setattr(solver, "FEWEST", 0)
+    monkeypatch.setattr(memory_work, "FEWEST", 0)
     X, _ = blobs(2200, d=5, k=5)
     before = ml.knn_graph(X[:2000], random_state=0)
     old = Workspace(before)
@@ -128,7 +129,7 @@ def test_vectors_of_a_grown_graph_are_its_own(monkeypatch):
     assert (found.convergence.residuals <= 1e-2).all()
     np.testing.assert_allclose(found.values, sharp.values, atol=1e-3)  # residual squared over gap
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(4), atol=1e-9)
-    lent = solver._nystrom(laplacian_of(old), *pairs_of(before), laplacian)
+    lent = memory_work._nystrom(laplacian_of(old), *pairs_of(before), laplacian)
     S, new = laplacian.S.toarray(), laplacian.positions[2000:]
     for i, value in enumerate(pairs_of(before)[0]):  # L̄v = λv in the rows of new nodes, twice over
         v = np.zeros(2200)

@@ -9,7 +9,7 @@ import mustlink as ml
 import oracles
 from cases import planted_graph, random_graph
 from mustlink.constraints import Constraints
-from mustlink.eigen.solver import BasisKey
+from mustlink.eigen.smooth_subspace import BasisKey
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph.disk_graph import DiskGraph
 from on_disk import stored

@@ -16,7 +16,7 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.clusterers.csc_gfhf import CSCGFHF, FARTHEST
 from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
-from mustlink.eigen.solver import grids_of, laplacian_of
+from mustlink.eigen.memory_work import grids_of, laplacian_of
 from mustlink.errors import InputError
 from mustlink.linear.laplacian_solve import dense_inverse, rough_inverse
 from mustlink.linear.multigrid.cycle import Cycle

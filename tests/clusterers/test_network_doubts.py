@@ -6,9 +6,8 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.clusterers.ncut import NormalizedCut
-from mustlink.clusterers.result_warnings import warn_of_gap, warn_of_sizes
 from mustlink.core.observe import Recorder
-from mustlink.discretize.cuts import network_scores
+from mustlink.discretize.cuts import network_scores, warn_of_gap, warn_of_sizes
 from mustlink.selection.regularization import Regularization, RegularizationTried
 
 PAPERS = {"variant": "luxburg", "regularization": 0}

@@ -10,7 +10,7 @@ from cases import KINDS, planted_graph, random_constraints, random_graph
 from mustlink.context.stage_cache import Workspace
 from mustlink.discretize.assign import cut_vector
 from mustlink.discretize.satisfaction import satisfaction
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.memory_work import laplacian_of
 from mustlink.errors import InfeasibleError, InputError
 
 CASES = 100

@@ -12,7 +12,6 @@ from mustlink.clusterers.spectral_learning import overwritten
 from mustlink.constraints import Constraints
 from mustlink.constraints import label_groups as labels_module
 from mustlink.constraints.links import (
-    NodeMatrix,
     acting,
     balanced,
     cannot_links,
@@ -22,6 +21,7 @@ from mustlink.constraints.links import (
     n_links,
     sum_form,
 )
+from mustlink.constraints.pairs import NodeMatrix
 from mustlink.graph import Graph
 
 seeds = st.integers(0, 2**31)

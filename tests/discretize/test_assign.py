@@ -14,7 +14,7 @@ from mustlink.discretize import assign as module
 from mustlink.discretize.assign import ASSIGNMENTS, assign, best_split, kmeans, lloyd, transform
 from mustlink.discretize.merge_tree import aligned
 from mustlink.errors import InputError
-from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.blocks import nearest_centre
 from mustlink.space import LocalSpace
 
 seeds = st.integers(0, 2**31)

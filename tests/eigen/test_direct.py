@@ -9,8 +9,8 @@ import oracles
 from cases import random_graph
 from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
-from mustlink.eigen import solver
-from mustlink.eigen.solver import DirectKey, GridsKey, laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen import memory_work
+from mustlink.eigen.memory_work import DirectKey, GridsKey, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
 from mustlink.linear import laplacian_solve
@@ -39,7 +39,7 @@ def kept(work, kind):
 @pytest.fixture
 def few(monkeypatch):
     """Graphs of a hundred nodes, as if LAPACK were no choice for them."""
-    monkeypatch.setattr(solver, "FEW", range(2000))
+    monkeypatch.setattr(memory_work, "FEW", range(2000))
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -90,7 +90,7 @@ def test_a_basis_asks_for_no_grids(few):
     basis = smoothest(work, 4)
     assert not kept(work, GridsKey)
     exact = np.linalg.eigvalsh(oracles.regularized_laplacian(work.graph.affinity.toarray(), 0.0)[0])
-    np.testing.assert_allclose(basis.values[:1], exact[1:2], atol=solver.BASIS_TOL)
+    np.testing.assert_allclose(basis.values[:1], exact[1:2], atol=memory_work.BASIS_TOL)
 
 
 @pytest.mark.parametrize("method", [ml.GFHF, ml.Poisson])

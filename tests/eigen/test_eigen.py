@@ -12,14 +12,8 @@ from cases import planted_graph, random_graph
 from mustlink.context.stage_cache import Workspace
 from mustlink.eigen.arpack import shift_invert
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg, set_free
-from mustlink.eigen.plain_solve import (
-    choose,
-    default_tolerance,
-    dense_smallest,
-    nested,
-    nested_start,
-)
-from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.memory_work import choose, laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.plain_solve import default_tolerance, dense_smallest, nested, nested_start
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy

@@ -15,7 +15,7 @@ from cases import KINDS, planted_graph, random_constraints, random_graph
 from mustlink.clusterers import informed_clusterer as constrained
 from mustlink.context.stage_cache import Workspace
 from mustlink.eigen import penalized
-from mustlink.eigen.solver import grids_of
+from mustlink.eigen.memory_work import grids_of
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.linear import laplacian_solve
 from mustlink.linear.cg import block_cg

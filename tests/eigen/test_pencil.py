@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.context.stage_cache import Workspace
+from mustlink.eigen.memory_work import laplacian_of, smoothest
 from mustlink.eigen.pencil import (
     Pencil,
     dense_pencil,
@@ -16,7 +17,6 @@ from mustlink.eigen.pencil import (
     shift_invert_pencil,
 )
 from mustlink.eigen.smooth_subspace import EigenOptions
-from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.operators.constraint_operator import constraint_operator

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 import oracles
 from mustlink.context.stage_cache import Workspace
-from mustlink.eigen.solver import BASIS_TOL, BasisKey, GridsKey, grids_of, laplacian_of, smoothest
+from mustlink.eigen.memory_work import GridsKey, grids_of, laplacian_of, smoothest
+from mustlink.eigen.smooth_subspace import BASIS_TOL, BasisKey
 from mustlink.graph import Graph
 from mustlink.graph.image import image_graph
 from mustlink.persistence.model import _derived_out, _restore_derived

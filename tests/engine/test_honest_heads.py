@@ -12,10 +12,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mustlink as ml
 from cases import planted_graph
-from mustlink.clusterers.result_warnings import broken_constraints
 from mustlink.core.observe import Recorder, StageRecord
 from mustlink.core.result import Report, feasible_in_words
-from mustlink.discretize.satisfaction import satisfaction
+from mustlink.discretize.satisfaction import broken_constraints, satisfaction
 from mustlink.errors import DoubtfulResultWarning
 
 N = 120

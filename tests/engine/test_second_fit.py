@@ -8,6 +8,7 @@ Where another *number* of vectors was kept, its beginning serves, which is at le
 from __future__ import annotations
 
 import itertools
+import sys
 from bisect import bisect_left
 from copy import deepcopy
 from functools import cache
@@ -19,7 +20,7 @@ import pytest
 import mustlink as ml
 from cases import planted_graph
 from mustlink.core.observe import Recorder
-from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.plain_solve import PairsKey
 from mustlink.errors import InputError
 from mustlink.propagation.propagator import Propagator
 
@@ -194,3 +195,29 @@ def test_another_number_of_clusters(before, after, planted):
     assert np.allclose(found.eigenvalues_, expected.eigenvalues_, rtol=0, atol=2 * TOL)
     assert found.report_.convergence.converged.all()
     assert found.report_.warnings == expected.report_.warnings
+
+
+def test_a_second_fit_to_constraints_passes_few_files():
+    """What somebody must read to follow CSP: files of which a function is called, and classes."""
+    X = np.random.default_rng(0).normal(size=(1200, 4)) + 4.0 * (np.arange(1200) % 3)[:, None]
+    graph = ml.knn_graph(X, random_state=0)
+    pairs = np.column_stack([np.arange(90), np.arange(90) + np.tile([1, 3], 45)])
+    belief = np.tile([-1.0, 1.0], 45)
+    known = ml.Constraints.from_pairs(pairs, belief, n_nodes=1200)
+    ml.CSP(3, random_state=0).fit(graph, constraints=known)
+    passed = set()
+
+    def note(frame, event, _):
+        name = frame.f_globals.get("__name__", "")
+        if event == "call" and name.startswith("mustlink."):
+            passed.add(name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        ml.CSP(3, random_state=0).fit(graph, constraints=known)
+    finally:
+        sys.setprofile(before)
+    assert len(passed) <= 31, "\n".join(sorted(passed))
+    ours = [one for one in ml.CSP.__mro__[1:] if one.__module__.startswith("mustlink.")]
+    assert len([one for one in ours if one.__module__ != "mustlink.core.state"]) <= 4

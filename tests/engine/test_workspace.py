@@ -8,7 +8,8 @@ from cases import random_graph
 from mustlink.context.method_cost import RESERVE, Size
 from mustlink.context.stage_cache import StageCache, Workspace
 from mustlink.core.observe import Recorder
-from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
+from mustlink.eigen.memory_work import known_spectrum, smallest_pairs, smoothest
+from mustlink.eigen.plain_solve import PairsKey
 from mustlink.errors import InputError
 from mustlink.graph.graph import Derived
 

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 import oracles
 from mustlink.context.stage_cache import Workspace
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.eigen.memory_work import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")

@@ -6,13 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mustlink.constraints.closure import union_find
 from mustlink.kernels import blocks as column_steps
 from mustlink.kernels import threads
 from mustlink.kernels.aggregated_matrix import strong_links
 from mustlink.kernels.block_moves import row_cuts
-from mustlink.kernels.blocks import group_sums, hand_out
-from mustlink.kernels.graph_walk import union_find
-from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.blocks import group_sums, hand_out, nearest_centre
 from mustlink.kernels.row_hash import sort_row
 from mustlink.kernels.spmm import (
     add_product,

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mustlink.kernels import blocks, graph_walk, nearest_lists, row_hash, spmm
+from mustlink.constraints.closure import union_find
+from mustlink.kernels import blocks, row_hash, spmm
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def rng():
 
 @pytest.fixture(params=[0, 1 << 18], ids=["kernels", "numpy"])
 def few(request, monkeypatch):
-    for module in (blocks, nearest_lists, spmm):
+    for module in (blocks, spmm):
         monkeypatch.setattr(module, "FEW", request.param)
     monkeypatch.setattr(row_hash, "_FEW_ROWS", request.param)
 
@@ -57,7 +58,7 @@ def test_groups(few, rng, numbers):
 def test_of_equally_near_centres_the_first(few, rng, k):
     X, centers = rng.integers(-2, 3, size=(200, 5)) + 1e6, rng.integers(-2, 3, size=(k, 5)) + 1e6
     gaps = ((X[:, None] - centers) ** 2).sum(axis=2)
-    assert_array_equal(nearest_lists.nearest_centre(X, centers), gaps.argmin(axis=1))
+    assert_array_equal(blocks.nearest_centre(X, centers), gaps.argmin(axis=1))
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
@@ -92,7 +93,7 @@ def test_groups_of_links_are_named_by_their_smallest_member(rng, refused):
         sp.coo_matrix((np.ones(25), (left, right)), shape=(40, 40)), directed=False
     )
     seed[::3] = rng.integers(0, 3, size=14) if refused else component[::3]
-    group, out = graph_walk.union_find(40, left, right, seed)
+    group, out = union_find(40, left, right, seed)
     _, kept = sp.csgraph.connected_components(
         sp.coo_matrix((np.ones(25)[~out], (left[~out], right[~out])), shape=(40, 40)),
         directed=False,

@@ -5,8 +5,8 @@ import pytest
 
 from cases import blobs, labelled, planted_graph, random_graph
 from mustlink import GFHF, LLGC, Poisson, TikReg, knn_graph
-from mustlink.eigen import solver
-from mustlink.eigen.solver import BasisKey
+from mustlink.eigen import memory_work
+from mustlink.eigen.smooth_subspace import BasisKey
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
 from mustlink.linear.laplacian_solve import DeflatedPolynomial, solve_deflated
@@ -111,7 +111,7 @@ def test_vectors_that_say_the_same_are_refused(rng):
 @pytest.fixture
 def clear(monkeypatch):
     """Clear clusters of points, taken for many of whose grids little is to be had."""
-    monkeypatch.setattr(solver, "_MANY", 1000)
+    monkeypatch.setattr(memory_work, "_MANY", 1000)
     monkeypatch.setattr(Hierarchy, "is_cheap", lambda *_: False)
     rng = np.random.default_rng(3)
     X, y = blobs(rng, 3000, 4, d=5, separation=2.5)
@@ -120,7 +120,7 @@ def clear(monkeypatch):
 
 
 def kept(graph):
-    return [one for _, one in graph.derived.of(solver.DeflationKey)]
+    return [one for _, one in graph.derived.of(memory_work.DeflationKey)]
 
 
 def bases(graph):
@@ -130,7 +130,7 @@ def bases(graph):
 @pytest.mark.parametrize("method", [Poisson, GFHF, LLGC])
 def test_labels_spread_alike_by_vectors_and_by_grids(clear, method, monkeypatch):
     graph, given, y = clear
-    monkeypatch.setattr(solver, "_CLEAR", 1e-4)
+    monkeypatch.setattr(memory_work, "_CLEAR", 1e-4)
     how = {"affinity": "precomputed", "random_state": 0}
     how |= {"alpha": 0.99} if method is LLGC else {}
     by_vectors = method(**how).fit(graph, given)
@@ -142,7 +142,7 @@ def test_labels_spread_alike_by_vectors_and_by_grids(clear, method, monkeypatch)
     assert (*kept(graph), *bases(graph)) == first
     fresh = Graph.from_affinity(graph.affinity, graph.info)
     assert (again == method(**how).fit(fresh, more).labels_).all()
-    monkeypatch.setattr(solver, "_MANY", 10**9)
+    monkeypatch.setattr(memory_work, "_MANY", 10**9)
     grids = Graph.from_affinity(graph.affinity, graph.info)
     other = method(**how, tol=1e-10).fit(grids, more)
     assert not kept(grids)
@@ -164,7 +164,7 @@ def test_grids_do_where_vectors_do_not_pay(clear, why, monkeypatch):
     graph, given, _ = clear
     limits = {"time": {"time_limit": 1000}, "memory": {"memory": "8GB"}}.get(why, {})
     if why == "smooth":
-        monkeypatch.setattr(solver, "_CLEAR", 1.9)
+        monkeypatch.setattr(memory_work, "_CLEAR", 1.9)
     if why == "cheap":
         monkeypatch.undo()
     est = Poisson(affinity="precomputed", random_state=0, **limits).fit(graph, given)

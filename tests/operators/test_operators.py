@@ -13,7 +13,7 @@ import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.memory_work import laplacian_of
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg
 from mustlink.linear.laplacian_solve import by_elimination

@@ -6,11 +6,11 @@ import pytest
 import oracles
 from cases import planted_graph, random_graph
 from mustlink.context.stage_cache import Workspace
-from mustlink.eigen.plain_solve import best_pairs, chebyshev, choose
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.eigen.memory_work import choose, laplacian_of, smallest_pairs
+from mustlink.eigen.plain_solve import best_pairs, chebyshev
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import normalized_laplacian, regularized
-from mustlink.operators.protocol import NullSpace
+from mustlink.space import NullSpace
 
 
 def one_of_many(seed):

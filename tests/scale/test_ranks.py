@@ -26,7 +26,7 @@ import oracles
 from cases import solve_krylov
 from mustlink import E2CP, SRCP, NCut
 from mustlink.context.stage_cache import Workspace
-from mustlink.eigen.solver import smallest_pairs
+from mustlink.eigen.memory_work import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import normals
 from mustlink.lyapunov import pair_propagation

@@ -15,8 +15,8 @@ from mustlink.context.method_cost import Size
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.core.result import Convergence, EigenResult
+from mustlink.eigen.memory_work import laplacian_of, smoothest
 from mustlink.eigen.smooth_subspace import carried_basis
-from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import normalized_laplacian, regularized

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from mustlink.context.method_cost import Size
-from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
+from mustlink.context.method_cost import Size, smooth_seconds, step_seconds
+from mustlink.context.rates import search_seconds
 from mustlink.eigen.smooth_subspace import EigenOptions
 from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import FitSpec, Formulation

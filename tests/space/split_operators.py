@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.operators.protocol import NullSpace
+from mustlink.space import NullSpace
 from split_space import Pieces, scatter
 
 

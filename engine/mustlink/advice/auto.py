@@ -272,7 +272,6 @@ class Auto(ClusterMixin, GraphEstimator):
 
     def _data(self, X: Any, graph: Any, graphs: Any, sample_weight: Any, **known: Any) -> AutoInput:
         """What a fit is given, checked; raises InputError."""
-        X, graph = unwrapped(X), unwrapped(graph)
         is_graph = isinstance(X, Graph | DiskGraph)
         if graph is not None:
             if X is None or is_graph or self.affinity in PRECOMPUTED:
@@ -360,7 +359,9 @@ class Auto(ClusterMixin, GraphEstimator):
 
         With `representatives="auto"` what labels held out say of GFHF on either decides.
         """
-        X, seed = several(data.X, data.graphs, lambda graph: data.known), self._used_seed
+        X, seed = data.X, self._used_seed
+        if data.graphs is not None:
+            X = several(X, data.graphs, lambda graph: data.known)
         if data.kind == LABELS and data.sample_weight is None:
             tried: Any = self._made(OF_POINTS[0], data).allow(self._allowed)
             graph: Graph | None = tried._graph_by_evidence(X, recorder, seed, data.labels)
@@ -440,8 +441,8 @@ class Auto(ClusterMixin, GraphEstimator):
             graph = self._graph_of(data, recorder)
         spreads = self.answers == CLUSTERS and (data.kind == LABELS or bool(way.parts))
         made = self._made(way, replace(data, graph=graph), spreads=spreads)
-        made.keep_in(self._keeper).allow(self._allowed)
-        made.search_on(getattr(self, "_searches", None))
+        made.keep_in(self._kept_in).allow(self._allowed)
+        made.search_on(self._searches)
         more: dict[str, Any] = {"observer": recorder, "sample_weight": data.sample_weight}
         if data.graphs is not None and graph is None:
             more["graphs"] = data.graphs

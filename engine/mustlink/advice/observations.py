@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points
+from mustlink.discretize.cuts import below_classes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.neighbors.points_by_rows import is_rows
@@ -19,7 +20,6 @@ from mustlink.preprocessing.fitted import prepared
 from mustlink.preprocessing.mixed import is_row_numbers
 from mustlink.preprocessing.request import Preparation, column_title
 from mustlink.selection.cluster_count import (
-    below_classes,
     count_clusters,
     enough_pairs,
     is_counted_as_network,

@@ -17,7 +17,7 @@ from mustlink.core.check import encoded
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import chosen
 from mustlink.discretize.memberships import usual
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.memory_work import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import row_slices

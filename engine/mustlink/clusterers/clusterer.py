@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.clusterers.result_warnings import note_alone, warn_of_components, warn_of_sizes
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors
+from mustlink.context.method_cost import MOST_COUNTED, Cost, DiskCost, eigenvectors, n_guard_vectors
 from mustlink.core.check import called_by_most, check_choice, check_n_clusters
 from mustlink.core.observe import Recorder, Unheard, recorded
 from mustlink.core.result import Convergence, Report
@@ -26,7 +25,13 @@ from mustlink.core.state import (
     found_by_fit,
     unbound,
 )
-from mustlink.discretize.cuts import network_scores
+from mustlink.discretize.cuts import (
+    below_classes,
+    network_scores,
+    note_alone,
+    warn_of_components,
+    warn_of_sizes,
+)
 from mustlink.discretize.memberships import (
     Calibration,
     Evidence,
@@ -40,7 +45,6 @@ from mustlink.discretize.memberships import (
 from mustlink.discretize.merge_tree import MergeTree, cut_into, grown_tree, renumbered
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import n_guard_vectors
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import input_of
@@ -57,7 +61,7 @@ from mustlink.neighbors.distances import as_rows, resolved_metric
 from mustlink.neighbors.streamed_points import with_block
 from mustlink.propagation.gfhf import GFHF
 from mustlink.propagation.held_out import enough_labels, folds_of_labels
-from mustlink.selection.cluster_count import below_classes, count_clusters
+from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import can_hold_out
 
 Floats = NDArray[np.float64]
@@ -215,7 +219,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
                 raise InputError(_COUNTS)
             least = self.cost_of_clusters(k, X.n_nodes, X.n_entries)
             return self._disk_work(X, self._columns(k), least, recorder)
-        X = several(X, others["graphs"], known)
+        X = X if others["graphs"] is None else several(X, others["graphs"], known)
         how: Any = {"sample_weight": others["sample_weight"], "cost": cost, "beside": beside}
         graph = self._graph_by_evidence(X, recorder, known, others["sample_weight"], classes)
         if graph is None:
@@ -328,8 +332,7 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
                 f"n_clusters: {k} clusters asked for, but only {linked} of {n} nodes "
                 "have an edge; ask for fewer"
             )
-        doubt = below_classes(k, n_classes)
-        if doubt is not None:
+        if doubt := below_classes(k, n_classes):
             recorder.warn(doubt)
         return k
 
@@ -493,10 +496,8 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
         calibration = self.calibration_
         with threads(self.n_jobs):
             found = self._evidence().all_memberships(calibration.trust)
-        if self.graph_.shares is not None:
-            return led_by(self.graph_.spread(found), self.labels_)
         rows: Floats = self.graph_.spread(found)
-        return rows
+        return rows if self.graph_.shares is None else led_by(rows, self.labels_)
 
     @property
     def confidence_(self) -> Floats:
@@ -622,14 +623,13 @@ class GraphClusterer(GraphTransformer, ClusterMixin, GraphEstimator):
 
     def _tree(self) -> MergeTree:
         check_is_fitted(self)
-        if self._hierarchy is None or self._hierarchy.labels is not self.labels_:
-            if not isinstance(self.graph_, Graph):
-                raise InputError(
-                    "hierarchy: the graph of this fit is on disk; it needs it in memory"
-                )
-            with threads(self.n_jobs):
-                work = self._view(self.graph_, Recorder(Unheard()))
-                self._hierarchy = grown_tree(work, self.labels_, self.constraints_, self._used_seed)
+        if self._hierarchy is not None and self._hierarchy.labels is self.labels_:
+            return self._hierarchy
+        if not isinstance(self.graph_, Graph):
+            raise InputError("hierarchy: the graph of this fit is on disk; it needs it in memory")
+        with threads(self.n_jobs):
+            work = self._view(self.graph_, Recorder(Unheard()))
+            self._hierarchy = grown_tree(work, self.labels_, self.constraints_, self._used_seed)
         return self._hierarchy
 
 

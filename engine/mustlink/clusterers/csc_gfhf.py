@@ -25,7 +25,6 @@ from scipy.sparse.linalg import LinearOperator, eigs, splu
 
 from mustlink.clusterers.clusterer import GraphClusterer, Ints
 from mustlink.clusterers.ncut import NCut
-from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import Cost, clamped_propagation
 from mustlink.context.stage_cache import Workspace
@@ -44,11 +43,12 @@ from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import TIME_LIMIT, Convergence
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import assign
+from mustlink.discretize.cuts import warn_of_sizes
 from mustlink.discretize.merge_tree import as_classes
+from mustlink.discretize.satisfaction import warn_if_broken
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import default_tolerance, is_small
-from mustlink.eigen.solver import grids_of, laplacian_of
+from mustlink.eigen.memory_work import MemoryWork, grids_of, is_small, laplacian_of
+from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import (
     bytes_of,

@@ -24,13 +24,14 @@ import numpy as np
 
 from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import NodeMatrix, balanced
+from mustlink.constraints.links import balanced
+from mustlink.constraints.pairs import NodeMatrix
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_integer, check_choice, check_flag, check_number
 from mustlink.core.result import Convergence
 from mustlink.discretize.assign import ASSIGNMENTS
+from mustlink.eigen.memory_work import is_small
 from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconstrained
-from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.smooth_subspace import (
     CANCELLED,
     DENSE,

@@ -23,23 +23,22 @@ from numpy.typing import NDArray
 
 from mustlink.clusterers.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.clusterers.ncut import with_null
-from mustlink.clusterers.result_warnings import warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
-from mustlink.core.check import as_integer, check_choice, check_tolerance
+from mustlink.core.check import as_integer, check_choice, check_regularization, check_tolerance
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence
+from mustlink.core.result import Convergence, tell_unconverged
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import kmeans, seeded_kmeans, transform
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.discretize.cuts import warn_of_sizes
+from mustlink.discretize.satisfaction import warn_if_broken
+from mustlink.eigen.memory_work import MemoryWork, laplacian_of, smallest_pairs
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.forms import arcs_of, bipartite_graph
 from mustlink.graph.graph import as_sample_weight
-from mustlink.selection.regularization import check_regularization
 from mustlink.space import LocalSpace
 
 Floats = NDArray[np.float64]

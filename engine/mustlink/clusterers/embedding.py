@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.method_cost import Cost, eigenvectors
+from mustlink.context.method_cost import Cost, eigenvectors, n_guard_vectors
 from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.check import (
@@ -26,13 +26,12 @@ from mustlink.core.result import TIME_LIMIT, Convergence, EigenResult, Report
 from mustlink.core.state import GraphTransformer, fits
 from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg, orthonormal, rayleigh_ritz
-from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS, n_guard_vectors
-from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.memory_work import laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.plain_solve import DENSE_BELOW, PLAIN_SOLVERS
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.linear.multigrid.cycle import largest_eigenvalue
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.operators.protocol import NullSpace
 from mustlink.propagation.generalized import Energy
 from mustlink.propagation.label_embeddings import (
     alignment_energy,
@@ -40,6 +39,7 @@ from mustlink.propagation.label_embeddings import (
     reconstruction_energy,
 )
 from mustlink.propagation.lnp import located
+from mustlink.space import NullSpace
 
 
 @dataclass(eq=False, repr=False)

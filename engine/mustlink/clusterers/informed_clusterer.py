@@ -10,14 +10,6 @@ import numpy as np
 
 from mustlink.clusterers.clusterer import GraphClusterer
 from mustlink.clusterers.ncut import NCut, NormalizedCut, network_of
-from mustlink.clusterers.result_warnings import (
-    note_contradictions,
-    report_of_choices,
-    report_of_cuts,
-    warn_if_broken,
-    warn_of_lost,
-    warn_of_missing_vectors,
-)
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import merge_duplicates
 from mustlink.context.method_cost import Cost, eigenvectors, full_problem
@@ -25,25 +17,29 @@ from mustlink.core.check import (
     as_integer,
     check_answer,
     check_choice,
+    check_regularization,
     check_tolerance,
     class_texts,
     n_classes_in,
     numbered_after,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, held_out_satisfaction
+from mustlink.core.result import Convergence, held_out_satisfaction, tell_unconverged
 from mustlink.core.state import before, fits, fits_again
-from mustlink.discretize.satisfaction import moved_by_pairs
+from mustlink.discretize.satisfaction import (
+    moved_by_pairs,
+    note_contradictions,
+    warn_if_broken,
+    warn_of_lost,
+)
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
-from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, FeasibleCuts
-from mustlink.eigen.solver import BASIS_TOL
+from mustlink.eigen.plain_solve import SOLVERS
+from mustlink.eigen.smooth_subspace import BASIS_TOL, EigenOptions, EigenSolution, FeasibleCuts
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, with_added
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
-from mustlink.selection.held_out import SelectedModel
-from mustlink.selection.regularization import check_regularization
+from mustlink.selection.held_out import NONE, SelectedModel
 from mustlink.selection.resolve import resolve
 
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
@@ -458,3 +454,60 @@ class ConstrainedSpectral(InformedClusterer):
         how = EigenOptions(self.solver, self.tol, self.max_iter, seed, recorder.deadline)
         options = self._by_criterion, self.init, self.regularization, left, self._most_folds
         return FitSpec(work, k, placed, whole, formulation, subspace, ways, how, *options)
+
+
+# --- What a report tells of feasible cuts and choices
+
+
+def report_of_cuts(solution: EigenSolution) -> dict[str, Any]:
+    """Entries of the report: how many vectors of those wanted there are, and every feasible cut.
+
+    Nothing for a method that has as many as it wants.
+    """
+    if solution.wanted is None:
+        return {}
+    found = {"found": int(solution.values.size), "wanted": solution.wanted}
+    cuts = solution.cuts
+    if cuts is None:
+        return {"feasible": found}
+    columns = {
+        "beta": cuts.beta,
+        "volume": cuts.volume,
+        "cost": cuts.cost,
+        "alpha": cuts.alpha,
+        "eigenvalues": cuts.values,
+        "used": [at < cuts.used for at in range(cuts.cost.size)],
+        "complete": cuts.complete,
+        "unconstrained": {"cost": cuts.plain[:, 0], "alpha": cuts.plain[:, 1]},
+    }
+    return {"feasible": found, "cuts": columns}
+
+
+def warn_of_missing_vectors(solution: EigenSolution, recorder: Recorder) -> None:
+    """Tell of vectors that are missing; half of them or more make K clusters doubtful."""
+    found, wanted = solution.values.size, solution.wanted or 0
+    if found >= wanted:
+        return
+    if 2 * found > wanted:
+        recorder.note(f"only {found} of {wanted} vectors feasible; a smaller beta gives more")
+    else:
+        recorder.warn(
+            f"only {found} of {wanted} vectors feasible, too few to tell all clusters apart; a "
+            "smaller beta, or a larger subspace, gives more"
+        )
+
+
+def report_of_choices(
+    parameter: str | None, choice: SelectedModel, solution: EigenSolution
+) -> dict[str, Any]:
+    """What was chosen, for a report; `parameter` is the name of the method's own."""
+    own = {} if parameter is None else {parameter: solution.parameter}
+    return {
+        "subspace": "exact" if choice.p is None or choice.reason == NONE else choice.p,
+        **own,
+        "unit": solution.unit,
+        "regularization": [choice.tau, choice.about_tau],
+        "assign": choice.way,
+        "why": choice.reason,
+        "solver": solution.convergence.solver,
+    }

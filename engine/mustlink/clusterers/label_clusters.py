@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.informed_clusterer import InformedClusterer
-from mustlink.clusterers.result_warnings import note_alone, warn_if_broken, warn_of_sizes
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import MOST_TRIED, Cost, clamped_propagation
 from mustlink.context.stage_cache import Workspace
@@ -26,10 +25,11 @@ from mustlink.core.check import as_points, check_choice
 from mustlink.core.names import estimator_of
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import unbound
+from mustlink.discretize.cuts import note_alone, warn_of_sizes
 from mustlink.discretize.merge_tree import renumbered
-from mustlink.discretize.satisfaction import rows_moved_by_pairs
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.solver import BASIS_TOL, laplacian_of, smoothest
+from mustlink.discretize.satisfaction import rows_moved_by_pairs, warn_if_broken
+from mustlink.eigen.memory_work import MemoryWork, laplacian_of, smoothest
+from mustlink.eigen.smooth_subspace import BASIS_TOL
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph

@@ -14,19 +14,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.clusterers.clusterer import AUTO, GraphClusterer, Ints
-from mustlink.clusterers.result_warnings import note_components, warn_of_components, warn_of_gap
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import Cost, eigenvectors
+from mustlink.context.method_cost import Cost, eigenvectors, n_guard_vectors
 from mustlink.core.check import (
     as_integer,
     as_labels,
     as_points,
     check_choice,
+    check_regularization,
     check_tolerance,
     class_labels,
 )
 from mustlink.core.observe import Observer, Recorder, recorded
-from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.result import Convergence, EigenResult, tell_unconverged
 from mustlink.core.state import before, fits, fits_again
 from mustlink.discretize.assign import (
     best_split,
@@ -35,16 +35,17 @@ from mustlink.discretize.assign import (
     seeded_kmeans,
     transform,
 )
-from mustlink.discretize.cuts import ClusterSums, least_cut, scores_of_links
+from mustlink.discretize.cuts import (
+    ClusterSums,
+    least_cut,
+    note_components,
+    scores_of_links,
+    warn_of_components,
+    warn_of_gap,
+)
 from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import (
-    PLAIN_SOLVERS,
-    chebyshev,
-    first_pairs,
-    n_guard_vectors,
-    tell_unconverged,
-)
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS, chebyshev, first_pairs
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError, NumericalError
 from mustlink.estimators.fit_input import graphs_of_views, side_information
@@ -58,7 +59,6 @@ from mustlink.selection.regularization import (
     SAMPLE,
     STAGE,
     Regularization,
-    check_regularization,
     decided_cut,
     within_range,
 )

@@ -28,13 +28,6 @@ from mustlink.clusterers.ncut import (
     network_of,
     tell_of_cut,
 )
-from mustlink.clusterers.result_warnings import (
-    note_components,
-    note_contradictions,
-    warn_if_broken,
-    warn_of_gap,
-    warn_of_lost,
-)
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import BUFFERS, RESERVE, Cost, adjusted_cut
 from mustlink.context.stage_cache import Workspace
@@ -49,8 +42,13 @@ from mustlink.core.observe import Recorder
 from mustlink.core.resources import give_back
 from mustlink.core.result import Convergence
 from mustlink.core.state import check_is_fitted
-from mustlink.discretize.cuts import ClusterSums, mncut_of
-from mustlink.discretize.satisfaction import satisfaction
+from mustlink.discretize.cuts import ClusterSums, mncut_of, note_components, warn_of_gap
+from mustlink.discretize.satisfaction import (
+    note_contradictions,
+    satisfaction,
+    warn_if_broken,
+    warn_of_lost,
+)
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mustlink.clusterers.informed_clusterer import ConstrainedSpectral
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
+from mustlink.constraints.links import capped_links, diagonal
+from mustlink.constraints.pairs import NodeMatrix
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.eigen.work import MEMORY
 from mustlink.graph import Graph

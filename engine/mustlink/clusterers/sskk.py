@@ -23,17 +23,16 @@ from numpy.typing import NDArray
 from mustlink.clusterers.clusterer import Ints
 from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.clusterers.ncut import NormalizedCuts
-from mustlink.clusterers.result_warnings import note_contradictions, warn_if_broken, warn_of_lost
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.context.method_cost import Cost, eigenvectors
 from mustlink.core import dense_algebra
 from mustlink.core.check import as_integer, as_labels, check_choice, check_positive
 from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import tell_unconverged
 from mustlink.discretize.assign import kmeans
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.plain_solve import tell_unconverged
-from mustlink.eigen.solver import smoothest
+from mustlink.discretize.satisfaction import note_contradictions, warn_if_broken, warn_of_lost
+from mustlink.eigen.memory_work import MemoryWork, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import (

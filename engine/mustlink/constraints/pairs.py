@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -210,3 +211,61 @@ def split_entries(
     kept.eliminate_zeros()
     kept.sort_indices()
     return kept, held
+
+
+# --- Pairs, and cliques of labelled nodes, as one matrix
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMatrix:
+    """Symmetric M = matrix + factor·core·factorᵀ on n nodes.
+
+    `matrix` (n, n) CSR, `factor` (n, r) CSR and `core` (r, r), or None.
+    """
+
+    matrix: sp.csr_matrix
+    factor: sp.csr_matrix | None = None
+    core: Any = None
+
+    def dot(self, block: Floats) -> Floats:
+        """M times (n,) or (n, b)."""
+        product = self.matrix @ block
+        if self.factor is not None:
+            product = product + self.factor @ (self.core @ (self.factor.T @ block))
+        return product
+
+    def sums(self) -> Floats:
+        """Row sums M1, (n,)."""
+        return np.asarray(self.dot(np.ones(self.matrix.shape[0])), dtype=np.float64)
+
+    def times(self, number: float) -> NodeMatrix:
+        """The multiple number·M."""
+        core = None if self.core is None else self.core * number
+        return NodeMatrix(sp.csr_matrix(self.matrix * number), self.factor, core)
+
+    def between(self, scale: Floats) -> NodeMatrix:
+        """diag(s) M diag(s) for s (n,)."""
+        S = sp.diags(scale, format="csr")
+        factor = None if self.factor is None else sp.csr_matrix(S @ self.factor)
+        return NodeMatrix(sp.csr_matrix(S @ self.matrix @ S), factor, self.core)
+
+    def __add__(self, other: NodeMatrix) -> NodeMatrix:
+        """M + N."""
+        matrix = sp.csr_matrix(self.matrix + other.matrix)
+        if self.factor is None or other.factor is None:
+            kept = self if other.factor is None else other
+            return NodeMatrix(matrix, kept.factor, kept.core)
+        factor = sp.hstack([self.factor, other.factor], format="csr")
+        core = sp.block_diag([self.core, other.core], format="csr")
+        return NodeMatrix(matrix, sp.csr_matrix(factor), sp.csr_matrix(core))
+
+    def on_pattern(self, pattern: sp.csr_matrix) -> sp.csr_matrix:
+        """Entries of M where `pattern` (n, n) stores one; cost O(nnz of the pattern, and r)."""
+        coo = pattern.tocoo()
+        if coo.nnz == 0:
+            return sp.csr_matrix(pattern.shape)
+        values = np.asarray(self.matrix[coo.row, coo.col], dtype=np.float64).ravel()
+        if self.factor is not None:
+            left = sp.csr_matrix(self.factor @ sp.csr_matrix(self.core))[coo.row]
+            values = values + np.asarray(left.multiply(self.factor[coo.col]).sum(axis=1)).ravel()
+        return sp.csr_matrix((values, (coo.row, coo.col)), shape=pattern.shape)

@@ -22,16 +22,16 @@ from mustlink.context.method_cost import (
     home_for,
     rank_stages,
     region_bytes,
+    rival_seconds,
     sample_bytes,
+    step_work,
 )
 from mustlink.context.neighbor_cost import SYMMETRIC, knn_plan, other_plan, stored_knn_plan
 from mustlink.context.rates import (
     START,
     duration,
     neighbour_seconds,
-    rival_seconds,
     spreading_seconds,
-    step_work,
     trial_seconds,
 )
 from mustlink.core.resources import PROGRAM, Allowed, size_text

@@ -22,7 +22,7 @@ from mustlink.context.neighbor_cost import (
     other_plan,
     stored_knn_plan,
 )
-from mustlink.context.rates import SPREAD_DENSE_BELOW, duration, spreading_seconds, width_of
+from mustlink.context.rates import SPREAD_DENSE_BELOW, duration, spreading_seconds
 from mustlink.core.resources import PROGRAM, size_text
 from mustlink.errors import InputError
 
@@ -143,7 +143,7 @@ class Cost:
         return replace(self, usual=self.usual + self.on_networks)
 
     def _width(self, columns: int) -> int:
-        return width_of(columns) if self.guarded else columns
+        return columns + n_guard_vectors(columns) * self.guarded
 
     def _there(self, size: Size, single: bool) -> int:
         """Everything but the blocks."""
@@ -596,3 +596,41 @@ def home_for(
     lazy = given.d > 0 and given.in_file and not few
     held = given.beside + (0 if lazy else given.points)
     return Home(name, min(least.values()), held, f"it takes {sizes}", lazy)
+
+
+# --- Work of eigenvectors, counted: the same on every machine
+
+
+_PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
+_BOTH = 1.7  # times as much where both sides of a pencil are products
+_SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
+_RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
+
+
+def n_guard_vectors(k: int) -> int:
+    """Columns computed beyond the k wanted ones: they decide how fast the last pairs converge."""
+    return max(3, k // 5)
+
+
+def step_work(size: Size, columns: int) -> float:
+    """A step of LOBPCG for so many wanted vectors: products and cycles, and Gram matrices.
+
+    b(nnz + bn) of the b columns that are computed.
+    """
+    b = columns + n_guard_vectors(columns)
+    return b * (size.nnz + float(size.n) * b)
+
+
+def step_seconds(size: Size, columns: int, *, pencil: bool = False) -> float:
+    """One step of LOBPCG for so many wanted vectors."""
+    return _PRODUCT * step_work(size, columns) * (_BOTH if pencil else 1.0)
+
+
+def smooth_seconds(size: Size, columns: int) -> float:
+    """So many smooth vectors of a graph."""
+    return _SMOOTH_STEPS * step_seconds(size, columns)
+
+
+def rival_seconds(size: Size, columns: int) -> float:
+    """The full problem where it is tried beside the smooth subspace, and taken."""
+    return _RIVAL_STEPS * step_seconds(size, columns, pencil=True)

@@ -1,6 +1,6 @@
 """Seconds of stages: work that is counted, times a rate of one table.
 
-What a fit decides by counted work (`step_seconds` and what follows) is the same on every machine
+What a fit decides by counted work (`method_cost.step_seconds`) is the same on every machine
 and run; nominal seconds are those of two free cores at 3 GHz.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Protocol
 
 import numpy as np
 
@@ -36,7 +35,10 @@ RATES: dict[str, tuple[float, float]] = {
     "multigrid set-up": (0.09, 0.16),
     "looking at the result": (0.025, 0.0),
     "candidate regularisations": (0.075, 0.1),  # stored weights times clusters, times columns
-    "eigenvectors": (0.0085, 0.011),  # products and Gram matrices of blocks, see `step_work`
+    "eigenvectors": (
+        0.0085,
+        0.011,
+    ),  # products and Gram matrices of blocks, see `step_work`
     "propagating": (0.019, 0.028),  # stored weights times columns and what loading them costs
     "labels held out, by way": (0.08, 0.0),  # stored weights times columns, ways and folds
     "steps": (0.01, 0.02),  # of an ill-conditioned system: stored weights times columns times steps
@@ -53,26 +55,10 @@ MORE = 32.0  # times as many at most, where a sample asks for them
 ENOUGH = 30.0  # seconds of comparing all pairs beside which NN-descent does not pay
 _STANDARD, _ROUNDS = 0.0025, 120  # seconds of a round of `measured_speed`'s work, and rounds
 _BURST, _PAUSE = 6, 0.025  # rounds between pauses, and their seconds: a shared machine varies
-_PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
-_BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
-_RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
 _SPREAD_BEGINS = 2.5  # seconds of a graph too small to count
 SPREAD_DENSE_BELOW = 2000  # nodes: below, LAPACK spreads constraints in a few seconds, exactly
 _TRIALS_OF_LABELS, _TRIALS_OF_PAIRS = (1.5, 0.05), (5.0, 0.15)  # seconds, and more a cluster
-_SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
-
-
-class GraphSize(Protocol):
-    """A graph of n nodes with nnz stored weights."""
-
-    @property
-    def n(self) -> int:
-        """Nodes."""
-
-    @property
-    def nnz(self) -> int:
-        """Stored weights."""
 
 
 def duration(stage: str, amount: float, *, on_disk: bool = False) -> float:
@@ -148,35 +134,6 @@ def _tree_work(n: int, d: int, k: int) -> float:
     Measured on 10⁵ points that fill their coordinates; those in narrow towns take half of it.
     """
     return n * (0.5 + 0.04 * d**3) * (0.4 + 0.6 * k / 15) * float(np.log2(n)) / 17
-
-
-def width_of(columns: int) -> int:
-    """Columns computed that so many converge, see `eigen.plain_solve.n_guard_vectors`."""
-    return max(columns + 3, int(1.2 * columns))
-
-
-def step_work(size: GraphSize, columns: int) -> float:
-    """A step of LOBPCG for so many wanted vectors: products and cycles, and Gram matrices.
-
-    b(nnz + bn) of the b columns that are computed.
-    """
-    b = width_of(columns)
-    return b * (size.nnz + float(size.n) * b)
-
-
-def step_seconds(size: GraphSize, columns: int, *, pencil: bool = False) -> float:
-    """One step of LOBPCG for so many wanted vectors."""
-    return _PRODUCT * step_work(size, columns) * (_BOTH if pencil else 1.0)
-
-
-def smooth_seconds(size: GraphSize, columns: int) -> float:
-    """So many smooth vectors of a graph."""
-    return _SMOOTH_STEPS * step_seconds(size, columns)
-
-
-def rival_seconds(size: GraphSize, columns: int) -> float:
-    """The full problem where it is tried beside the smooth subspace, and taken."""
-    return _RIVAL_STEPS * step_seconds(size, columns, pencil=True)
 
 
 def search_seconds(n: int, k: int) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -224,18 +224,6 @@ def _float_type(dtype: Any, where: str) -> np.dtype[Any]:
 # --- Parameters: numbers, choices, seeds
 
 
-class PlainParameters:
-    """Of an estimator: parameters that are numpy scalars become Python's when they are set.
-
-    `np.int64(5)` is no `int`, `np.True_` is not `True`.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, np.generic) and not (name.startswith("_") or name.endswith("_")):
-            value = value.item()
-        super().__setattr__(name, value)
-
-
 def check_number(value: Any, where: str, wanted: str) -> float:
     """Return a finite number; raises InputError that says what is `wanted`."""
     try:
@@ -325,6 +313,42 @@ def check_flag(value: Any, where: str) -> None:
     """Raise InputError unless the value is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{where}: {value!r} is neither True nor False")
+
+
+def check_graph_weights(wanted: Any, count: int, names: Sequence[str] = ()) -> Any:
+    """The word "auto" or "equal", or weights (count,) >= 0 that sum to 1; raises InputError.
+
+    Of graphs that have `names` they may be given by these, 0 where left out.
+    """
+    where = "graph_weights"
+    if isinstance(wanted, Mapping):
+        strange = next((name for name in wanted if name not in names), None)
+        if strange is not None:
+            there = f"there are {', '.join(names)}" if names else "views alone have names"
+            raise InputError(f"{where}: no view is called {strange!r}; {there}")
+        wanted = [wanted.get(name, 0.0) for name in names]
+    if isinstance(wanted, str):
+        if wanted not in ("auto", "equal"):
+            raise InputError(f'{where}: "{wanted}" given; give "auto", "equal" or numbers')
+        return wanted
+    found = np.asarray(numeric_array(wanted, where), dtype=np.float64)
+    if found.shape != (count,):
+        noun = "graph" if count == 1 else "graphs"
+        raise InputError(f"{where}: shape {found.shape} for {count} {noun}; give one weight each")
+    if not np.isfinite(found).all() or (found < 0).any() or not found.any():
+        raise InputError(f"{where}: {found.tolist()} given; at least 0, finite, not all 0")
+    found = found / found.max()  # whose sum could overflow
+    return found / found.sum()
+
+
+def check_regularization(value: float | str) -> None:
+    """Raise InputError unless it is "auto" or a number from 0."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value != "auto" and not (number and 0 <= float(value) < np.inf):
+        raise InputError(
+            f"regularization: {value!r} cannot be added to degrees; give auto, or a share of the "
+            "mean degree such as 0.3 (0 adds nothing)"
+        )
 
 
 def as_random_state(random_state: Any = None) -> np.random.Generator:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.observe import StageRecord
+from mustlink.core.observe import Recorder, StageRecord
 
 TOLERANCE, MAX_ITER = "tolerance", "max_iter"
 STAGNATED, TIME_LIMIT = "stagnated", "time limit"
@@ -21,6 +21,7 @@ _REMEDIES = {  # what to do, by why an iteration ended
     TIME_LIMIT: ", when the time was up; give more time, or raise tol",
 }
 
+SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
 _WIDTH = 100  # characters of a line of a report that is printed
 _STAGES, _WARNINGS = 4, 4  # that are told there
 
@@ -56,6 +57,33 @@ class Convergence:
             f"{self.solver}: residuals {named}{' …' if missed.size > 10 else ''} above "
             f"{self.tolerance:.2g} after {self.iterations} steps{remedy}"
         )
+
+
+def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bool) -> None:
+    """Warn of residuals above the tolerance; a time limit is reported where it ended the iteration.
+
+    Vectors in `single` precision are not made for every tolerance.
+    """
+    if convergence.converged.all() or convergence.reason == TIME_LIMIT:
+        return
+    message = convergence.status
+    if single and convergence.tolerance < SINGLE_TOL:
+        message += (
+            f", or give more memory: single precision, all that fits, reaches about "
+            f"{SINGLE_TOL:.0e}"
+        )
+    recorder.warn(message)
+
+
+def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = False) -> None:
+    """Report how an iteration ended where more steps would not have helped.
+
+    Who uses the vectors reports what a few more steps would have reached.
+    """
+    if convergence.reason == TIME_LIMIT:
+        recorder.skip_for_time(convergence.status)
+    elif convergence.reason == STAGNATED:
+        tell_unconverged(recorder, convergence, single=single)
 
 
 @dataclass(frozen=True)

@@ -54,16 +54,24 @@ else:
             import_bases()
             return self.set_params(**params)
 
-    def _base(name: str) -> type:
+    def _set_plainly(self: Any, name: str, value: Any) -> None:
+        """Set a parameter, numpy's scalars as Python's: `np.int64(5)` is no `int`."""
+        import numpy as np  # which `--version` does without
+
+        if isinstance(value, np.generic) and not (name.startswith("_") or name.endswith("_")):
+            value = value.item()
+        object.__setattr__(self, name, value)
+
+    def _base(name: str, **more: Any) -> type:
         """scikit-learn's class of that name, from the first instance on."""
 
         def new(cls, *_: Any, **__: Any) -> Any:
             import_bases()
             return object.__new__(cls)
 
-        return type(name, (_Waiting,), {"__new__": new, "__module__": __name__})
+        return type(name, (_Waiting,), {"__new__": new, "__module__": __name__, **more})
 
-    BaseEstimator = _base("BaseEstimator")
+    BaseEstimator = _base("BaseEstimator", __setattr__=_set_plainly)
     ClassifierMixin = _base("ClassifierMixin")
     ClassNamePrefixFeaturesOutMixin = _base("ClassNamePrefixFeaturesOutMixin")
     ClusterMixin = _base("ClusterMixin")

@@ -15,8 +15,7 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.pairs import upper_entries
 from mustlink.core.check import check_answer, in_order_of_rows
 from mustlink.errors import InputError
-from mustlink.kernels.blocks import group_sums
-from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.blocks import group_sums, nearest_centre
 from mustlink.space import Block, Gram, GroupSums, LocalSpace, Small, Space, Vector
 
 if TYPE_CHECKING:

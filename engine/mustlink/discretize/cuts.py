@@ -1,4 +1,4 @@
-"""Edges that a clustering cuts: conductance, multiple normalised cut, and WHC11's criterion E."""
+"""Edges that a clustering cuts: conductance, normalised cut, WHC11's criterion E; and doubts."""
 
 from __future__ import annotations
 
@@ -236,6 +236,126 @@ def information(links: Any) -> float:
     # Ratios first: products of volumes of tiny weights would be 0.
     gain = np.log(weight / volume[r]) - np.log(volume[s] / total)
     return max(0.0, float((weight / total) @ gain)) if total > 0 else 0.0
+
+
+# --- Doubts: sizes, components, gaps
+
+
+_GIANT = 0.95  # share of the nodes in one cluster that a person should look at
+_MUCH = 0.5  # share of the nodes of a component that is worth to be clustered by itself
+# Share of λ_{K+1} − λ_1: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits
+# 0.13 at K = 10 and 0.03 at 15, separate blobs 0.8 and more at the right K. With τ of 0.3 and 1
+# random graphs have 0.011 at most, 14 block models 0.15 to 0.7 at the right K, 0.02 at most beyond.
+_TINY_GAP = 0.025
+
+
+def below_classes(k: int, n_classes: int) -> str | None:
+    """Why K clusters cannot be the classes of the labels, where these are more."""
+    if k >= n_classes:
+        return None
+    return (
+        f"n_clusters: {k} is below the {n_classes} classes of the labels, so that each cluster "
+        f"joins several of them or leaves some out; ask for {n_classes} (-k {n_classes}, or auto)"
+    )
+
+
+def note_alone(count: int, done: str, recorder: Recorder) -> None:
+    """Tell what was done with so many nodes without an edge."""
+    noun = "node has" if count == 1 else "nodes have"
+    recorder.note(f"{count} {noun} no edge and cannot be clustered: {done}")
+
+
+def warn_of_sizes(
+    sizes: NDArray[Any],
+    k: int,
+    recorder: Recorder,
+    *,
+    informed: bool = True,
+    regularized: bool = False,
+) -> None:
+    """Warn of a cluster with nearly all of the nodes, of crumbs, and of clusters without any.
+
+    `sizes` (k,) count a node as often as it stands for rows. The advice is what the method at hand
+    takes: constraints if `informed`, more on the degrees if it can be `regularized` further.
+    """
+    largest = sizes.max() / sizes.sum()
+    if largest > _GIANT and k > 1:
+        recorder.warn(
+            f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
+            "rim or apart from it; look before relying on it"
+        )
+    count = np.count_nonzero(sizes)
+    crumbs = few_nodes(sizes, k)
+    if largest <= _GIANT and 2 * np.count_nonzero(crumbs) > k:
+        recorder.warn(
+            f"{np.count_nonzero(crumbs)} of {k} clusters are crumbs, {sizes[crumbs].sum():,.0f} of "
+            f"{sizes.sum():,.0f} nodes together: groups that hang on the rest by few edges; ask "
+            "for fewer clusters"
+            + (", or add more to the degrees: regularization=1" if regularized else "")
+        )
+    if count < k:
+        recorder.warn(
+            f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
+            f"for fewer clusters{' or give more constraints' if informed else ''}"
+        )
+
+
+def warn_of_components(components: NDArray[Any], labels: Ints, recorder: Recorder) -> None:
+    """Warn where clusters (n,) are whole `components` (n,): they can be had without clustering."""
+    linked = labels >= 0
+    component, labels = components[linked], labels[linked]
+    if np.unique(labels).size < 2:
+        return
+    of_component = np.empty(int(component.max()) + 1, dtype=np.int64)
+    of_component[component] = labels
+    if not (of_component[component] == labels).all():
+        return
+    more = ""
+    linked_components = np.unique(component)
+    heaps = np.bincount(of_component[linked_components])
+    heap, share = int(heaps.argmax()), np.bincount(component).max() / component.size
+    if heaps[heap] > 1:
+        together = np.count_nonzero(labels == heap) / labels.size
+        more += (
+            f"; cluster {heap} is a heap of {heaps[heap]:,} components with {together:.1%} of the "
+            f"nodes, which nothing joins: there are {linked_components.size:,} components, each of "
+            "which may be one cluster"
+        )
+    if share > _MUCH:
+        more += f"; the largest has {share:.1%} of the nodes, cluster it by itself"
+    recorder.warn(
+        "all clusters are whole components of the graph: no edge is cut, and nothing within a "
+        f"component is told apart{more}; ask for more clusters to cut components, too"
+    )
+
+
+def warn_of_gap(cut: Any, recorder: Recorder, *, informed: bool = False) -> None:
+    """Warn where λ_{K+1} of a cut is so near to λ_K that the K vectors might be others as well.
+
+    A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
+    The share is of λ_{K+1} − λ_1, as λ_1 = 0 only where nothing is added to the degrees.
+    """
+    k, first, last = cut.values.size, float(cut.values[0]), float(cut.values[-1])
+    if cut.beyond is not None and cut.beyond - last < _TINY_GAP * (cut.beyond - first):
+        recorder.warn(
+            f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
+            f"hardly tells {k} clusters from {k + 1}; try other numbers"
+            + (", or give more constraints" if informed else ', or n_clusters="auto"')
+        )
+
+
+def note_components(count: int, k: int, recorder: Recorder) -> None:
+    """Say what becomes of `count` components in k clusters, where there are several."""
+    if count > 1:
+        recorder.note(
+            f"the graph has {count} connected components beside isolated nodes; their exact "
+            "null vectors are "
+            + (
+                f"part of the {k} eigenvectors"
+                if count <= k
+                else f"more than the {k} clusters: those beyond the largest are put together"
+            )
+        )
 
 
 # --- Clusters refined by the degree-corrected block model (Karrer & Newman 2011)

@@ -22,7 +22,7 @@ from mustlink.constraints import Constraints
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_integer, best_matches
 from mustlink.discretize.assign import kmeans
-from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.eigen.memory_work import laplacian_of, smoothest
 from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Constraints that a clustering keeps: counted, weighted, one by one; moves that keep more."""
+"""Constraints that a clustering keeps: counted, weighted, one by one; doubts; moves for more."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.constraints.label_groups import SoftLabels
 from mustlink.constraints.pairs import upper_entries
+from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.block_moves import moved_by_links
@@ -296,3 +297,82 @@ def rows_moved_by_pairs(
     of_nodes[graph.rows] = answers
     found, moved = moved_by_pairs(graph, of_nodes, constraints, pull, k)
     return np.where((found != of_nodes)[graph.rows], found[graph.rows], answers), moved
+
+
+# --- Doubts: constraints that cannot be kept, and those that were not
+
+
+# Shares of constraints kept below which a warning is due: on average, and of one kind.
+_LOW, _BROKEN = 0.7, 0.5
+_CHANCE = 0.55  # on average, where 0.5 is what trivial answers keep
+
+
+def note_contradictions(known: Constraints, recorder: Recorder) -> None:
+    """Tell of constraints that contradict each other."""
+    against = known.as_given.contradictions()
+    if against:
+        noun = "contradictions" if len(against) > 1 else "contradiction"
+        more = f" and {len(against) - 3} more" if len(against) > 3 else ""
+        named = "; ".join(str(one) for one in against[:3])
+        cancel = any(one.reason == "both signs" for one in against)
+        opposite = "; opposite beliefs in one pair cancel" if cancel else ""
+        recorder.warn(
+            f"{len(against)} {noun} in the constraints, kept as soft{opposite}: {named}{more}"
+        )
+
+
+def warn_of_lost(lost: int, recorder: Recorder) -> None:
+    """Tell of so many constrained nodes without an edge."""
+    if lost:
+        nodes = "node has" if lost == 1 else "nodes have"
+        recorder.warn(f"{lost} constrained {nodes} no edge: their constraints cannot act")
+
+
+def warn_if_broken(
+    labels: Ints, known: Constraints, recorder: Recorder, instead: str = "another method"
+) -> dict[str, float] | None:
+    """Shares of the constraints that are kept, None without any; a warning where they are few.
+
+    `labels` are of the rows that the constraints were given of.
+    """
+    if known.is_empty:
+        return None
+    given = known.as_given
+    doubt = broken_constraints(labels, given)
+    if doubt is not None:
+        recorder.warn(
+            f"only {doubt}: the graph says otherwise, or they contradict each other; try {instead}"
+        )
+    return satisfaction(labels, given)
+
+
+def broken_constraints(labels: Ints, known: Constraints) -> str | None:
+    """Which shares of the constraints, weighted by belief, are kept, where that says little.
+
+    One of the kinds is mostly broken, both on average are below 70 %, or a trivial answer keeps
+    about as much: of both kinds half on average, of one kind what clusters of these sizes keep at
+    random.
+    """
+    kinds = kept_by_kind(labels, known)
+    kept = {
+        f"{kind}-links": row["weight_kept"] / row["weight"]
+        for kind, row in kinds.items()
+        if row["weight"] > 0
+    }
+    if not kept:
+        return None
+    balanced, least = sum(kept.values()) / len(kept), min(kept.values())
+    first, *rest = (
+        f"{kept[name]:.0%} of the {name}" for name in sorted(kept, key=kept.__getitem__)
+    )
+    text = f"{first} are kept" + "".join(f", and {other}" for other in rest)
+    if len(kept) == 2 and balanced < _CHANCE:
+        return f"{text}; one cluster of all nodes, or random ones, keep as much on average"
+    if len(kept) == 1:
+        clustered = labels[labels >= 0]
+        sizes = np.bincount(clustered) / max(clustered.size, 1)
+        together = float(sizes @ sizes)
+        by_chance = together if "must-links" in kept else 1.0 - together
+        if balanced < 1 and balanced <= by_chance:
+            return f"{text}; random clusters of these sizes keep {by_chance:.0%}"
+    return text if balanced < _LOW or least < _BROKEN else None

@@ -20,7 +20,7 @@ from mustlink.core.result import Convergence, EigenResult
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.protocol import NullSpace
+from mustlink.space import NullSpace
 
 Vector = NDArray[np.float64]
 

@@ -23,13 +23,13 @@ from mustlink.context.method_cost import (
     coarse_bytes,
     columns_bytes,
     links_in,
+    n_guard_vectors,
 )
 from mustlink.context.stage_cache import CheckpointStore, StageCache
 from mustlink.core.observe import Recorder
 from mustlink.core.resources import give_back
 from mustlink.core.result import EigenResult
-from mustlink.eigen.plain_solve import chebyshev, n_guard_vectors, nested
-from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.plain_solve import PairsKey, chebyshev, nested
 from mustlink.eigen.work import DISK, RowWork
 from mustlink.graph.disk_graph import DiskGraph, GraphSurvey, RowBlock, block_of_rows, survey
 from mustlink.graph.graph import SEEN, Derived, GraphLook, is_network

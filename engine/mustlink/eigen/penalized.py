@@ -18,19 +18,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.constraints.links import NodeMatrix
+from mustlink.constraints.pairs import NodeMatrix
+from mustlink.context.method_cost import n_guard_vectors
 from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.dense_algebra import NOISE, is_definite, smallest_quotients
-from mustlink.core.result import Convergence, EigenResult
+from mustlink.core.result import SINGLE_TOL, Convergence, EigenResult
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg, promising
-from mustlink.eigen.plain_solve import (
-    SINGLE_TOL,
-    default_tolerance,
-    is_small,
-    n_guard_vectors,
-    nested_start,
-)
+from mustlink.eigen.memory_work import grids_of, is_small
+from mustlink.eigen.plain_solve import default_tolerance, nested_start
 from mustlink.eigen.smooth_subspace import (
     DENSE,
     EigenOptions,
@@ -41,7 +37,6 @@ from mustlink.eigen.smooth_subspace import (
     dense_operator,
     stage,
 )
-from mustlink.eigen.solver import grids_of
 from mustlink.errors import InputError
 from mustlink.linear.cg import Map
 from mustlink.linear.laplacian_solve import LinkedCycle, local_solve

@@ -25,22 +25,24 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from mustlink.context.method_cost import n_guard_vectors
 from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.dense_algebra import NOISE, leading_pairs
 from mustlink.core.result import Convergence
 from mustlink.eigen.arpack import OutOfTimeError, as_operator, inverse, leading, random_start, until
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg, promising
-from mustlink.eigen.plain_solve import is_small, n_guard_vectors, nested_start
+from mustlink.eigen.memory_work import grids_of, is_small, laplacian_of, smallest_pairs
+from mustlink.eigen.plain_solve import nested_start
 from mustlink.eigen.smooth_subspace import (
     DENSE,
+    BasisKey,
     EigenOptions,
     EigenSolution,
     FeasibleCuts,
     smooth_basis,
     stage,
 )
-from mustlink.eigen.solver import BasisKey, grids_of, laplacian_of, smallest_pairs
 from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.constraint_operator import ConstraintOperator

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mustlink.context.method_cost import FEW
+from mustlink.context.method_cost import FEW, n_guard_vectors
 from mustlink.context.stage_cache import SolutionKey
 from mustlink.core import dense_algebra
-from mustlink.core.observe import NEVER, Deadline, Recorder
-from mustlink.core.result import STAGNATED, TIME_LIMIT, Convergence, EigenResult, Stagnation
+from mustlink.core.observe import NEVER, Deadline
+from mustlink.core.result import SINGLE_TOL, Convergence, EigenResult, Stagnation
 from mustlink.eigen.arpack import shift_invert
 from mustlink.eigen.lobpcg import (
     LIMITS,
@@ -27,43 +27,29 @@ from mustlink.eigen.lobpcg import (
 from mustlink.linear.cg import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.operators.protocol import Laplacian, NullSpace
+from mustlink.operators.protocol import Laplacian
 from mustlink.operators.stored_laplacians import RankLaplacian
-from mustlink.space import Block, Gram, Small, Space
+from mustlink.space import Block, Gram, NullSpace, Small, Space
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert")
 PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
 WITHOUT_GRIDS = ("dense", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
-_DENSE_COMPLETE = 4000
 _SINGLE = 1e-4  # residual down to which single precision does, at half the cost
 _BLUNT = 1e-2  # residual from which on it is no worse: what it rounds is a ten thousandth of that
 
 
-def is_small(laplacian: NormalizedLaplacian) -> bool:
-    """Whether LAPACK is the solver of choice: few nodes, or a complete graph of some more."""
-    n = laplacian.size
-    return n <= DENSE_BELOW or (n <= _DENSE_COMPLETE and 10 * laplacian.n_entries > n * n)
+@dataclass(frozen=True)
+class PairsKey(SolutionKey[EigenResult]):
+    """Smallest pairs of L̄ beyond its null space."""
 
-
-def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
-    """The rule behind `solver="auto"`: LAPACK for small graphs, nested LOBPCG otherwise.
-
-    With regularised degrees Chebyshev filters: no eigenvalue is near 0, and on networks coarse
-    grids are no smaller than the fine one (DBLP, K = 20, CPU seconds: 4 where LOBPCG takes 26).
-    ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
-    """
-    n = laplacian.size
-    if solver == "auto":
-        large = "lobpcg" if laplacian.null.n_components else "chebyshev"
-        return "dense" if is_small(laplacian) or 5 * k >= n else large
-    return "dense" if solver == "shift-invert" and 3 * k >= n - 20 else solver
+    types: ClassVar[tuple[type, ...]] = (EigenResult, Convergence)
 
 
 def plain_solve(
     laplacian: NormalizedLaplacian,
     grids: Hierarchy | None,
-    key: SolutionKey[EigenResult],
+    key: PairsKey,
     advance: Callable[[float], None],
     deadline: Deadline,
 ) -> EigenResult:
@@ -107,7 +93,7 @@ def first_pairs(space: Space, found: EigenResult, count: int, extra: int = 0) ->
 
 def filtered(
     laplacian: NormalizedLaplacian | RankLaplacian,
-    key: SolutionKey[EigenResult],
+    key: PairsKey,
     advance: Callable[[float], None],
     deadline: Deadline,
 ) -> EigenResult:
@@ -131,7 +117,7 @@ def filtered(
 def two_precisions(
     laplacian: NormalizedLaplacian | RankLaplacian,
     grids: Hierarchy,
-    key: SolutionKey[EigenResult],
+    key: PairsKey,
     advance: Callable[[float], None],
     deadline: Deadline,
 ) -> EigenResult:
@@ -181,9 +167,6 @@ def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
 # --- Tolerances of eigenvectors, and the warnings where they are missed
 
 
-SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
-
-
 def default_tolerance(n: int, *, single: bool = False) -> float:
     """The default tolerance of residuals: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
 
@@ -208,33 +191,6 @@ def regularized_tolerance(n: int) -> float:
     Networks have no gaps that would want more: clusters of sharper vectors were not better.
     """
     return 1e-4 if n <= 20_000 else 1e-3 if n <= 200_000 else 1e-2
-
-
-def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bool) -> None:
-    """Warn of residuals above the tolerance; a time limit is reported where it ended the iteration.
-
-    Vectors in `single` precision are not made for every tolerance.
-    """
-    if convergence.converged.all() or convergence.reason == TIME_LIMIT:
-        return
-    message = convergence.status
-    if single and convergence.tolerance < SINGLE_TOL:
-        message += (
-            f", or give more memory: single precision, all that fits, reaches about "
-            f"{SINGLE_TOL:.0e}"
-        )
-    recorder.warn(message)
-
-
-def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = False) -> None:
-    """Report how an iteration ended where more steps would not have helped.
-
-    Who uses the vectors reports what a few more steps would have reached.
-    """
-    if convergence.reason == TIME_LIMIT:
-        recorder.skip_for_time(convergence.status)
-    elif convergence.reason == STAGNATED:
-        tell_unconverged(recorder, convergence, single=single)
 
 
 # --- Subspace iteration with Chebyshev filters: many smooth vectors at moderate sharpness
@@ -382,11 +338,6 @@ def _refine(
         A.apply, X, rule, precondition=grids.cycle(level), project=null.project, space=A.space
     )
     return result.vectors
-
-
-def n_guard_vectors(k: int) -> int:
-    """Columns computed beyond the k wanted ones: they decide how fast the last pairs converge."""
-    return max(3, k // 5)
 
 
 def nested(

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.context.method_cost import n_guard_vectors
 from mustlink.core.observe import Observer, Recorder
 from mustlink.core.resources import peak_bytes
 from mustlink.core.result import EigenResult
-from mustlink.eigen.plain_solve import filtered, n_guard_vectors, two_precisions
-from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.plain_solve import PairsKey, filtered, two_precisions
 from mustlink.eigen.work import RANKS, RowWork
 from mustlink.errors import InputError
 from mustlink.graph.disk_graph import RankGraph, Rows, divided_rows, redivided

@@ -8,6 +8,7 @@ the graph's eigenvectors are computed once.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,16 +20,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.context.stage_cache import Workspace
+from mustlink.context.stage_cache import SolutionKey, Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.dense_algebra import ROUNDING
 from mustlink.core.observe import NEVER, Deadline
 from mustlink.core.result import Convergence, EigenResult
 from mustlink.eigen.lobpcg import orthonormal, rayleigh_ritz
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.protocol import Laplacian, NullSpace
-from mustlink.space import Block, GroupSums, LocalSpace, Small, Space
+from mustlink.operators.protocol import Laplacian
+from mustlink.space import Block, GroupSums, LocalSpace, NullSpace, Small, Space
 
+BASIS_STEPS = 200
+BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0
 _NULL_LIMIT = 200  # components carried as directions of their own
 _TINY = 1e-3  # share of the nodes below which a component is none
@@ -150,6 +153,24 @@ def dense_operator(T: Block) -> ConstraintOperator:
     """A small symmetric matrix T (b, b) as an operator on b coefficients."""
     size = len(T)
     return ConstraintOperator(sp.csr_matrix(T), None, None, np.arange(size), LocalSpace(size))
+
+
+@dataclass(frozen=True)
+class BasisKey(SolutionKey[SmoothBasis]):
+    """Smoothest directions, see `smoothest`: all with the same steps allowed."""
+
+    def _steps_suit(self, wanted: BasisKey, value: SmoothBasis) -> bool:
+        sharp = self.limit == math.inf or bool((value.residuals <= self.tol).all())
+        return sharp or wanted.limit <= self.limit
+
+
+@dataclass(frozen=True)
+class CarriedKey(BasisKey):
+    """The span of the smoothest vectors of L̄_τ: of just so many, as L̄ sorts them anew."""
+
+    def serves(self, wanted: CarriedKey, value: SmoothBasis) -> bool:
+        """As all solutions, but a longer basis does not begin with the shorter one."""
+        return self.count == wanted.count and super().serves(wanted, value)
 
 
 def smooth_basis(

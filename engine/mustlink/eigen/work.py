@@ -10,10 +10,17 @@ from numpy.typing import NDArray
 
 from mustlink.context.stage_cache import RegularizedKey, of_regularized, remember
 from mustlink.core.observe import Recorder
-from mustlink.core.result import Convergence, EigenResult
-from mustlink.eigen.plain_solve import DENSE_BELOW, first_pairs, no_pairs, tell_end, tolerance_for
-from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
-from mustlink.eigen.solver import BASIS_STEPS, BASIS_TOL, BasisKey, CarriedKey, PairsKey
+from mustlink.core.result import Convergence, EigenResult, tell_end
+from mustlink.eigen.plain_solve import DENSE_BELOW, PairsKey, first_pairs, no_pairs, tolerance_for
+from mustlink.eigen.smooth_subspace import (
+    BASIS_STEPS,
+    BASIS_TOL,
+    BasisKey,
+    CarriedKey,
+    SmoothBasis,
+    carried_basis,
+    smooth_basis,
+)
 from mustlink.graph.graph import GraphLook
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.protocol import Laplacian, Preconditioner
@@ -34,7 +41,7 @@ class BasisOptions(TypedDict, total=False):
 
 
 class PairOptions(BasisOptions, total=False):
-    """How pairs are found; `extra` are guard vectors, see `eigen.solver.smallest_pairs`."""
+    """How pairs are found; `extra` are guard vectors, see `eigen.memory_work.smallest_pairs`."""
 
     max_iter: int
     extra: int
@@ -197,7 +204,7 @@ class RowWork:
         return result
 
     def smoothest(self: Any, p: int, **how: Unpack[BasisOptions]) -> SmoothBasis:
-        """Kept in memory as that of a graph in memory is, see `eigen.solver.smoothest`."""
+        """Kept in memory as that of a graph in memory is, see `eigen.memory_work.smoothest`."""
         tau, seed, tol = how.get("tau", 0.0), how.get("seed", 0), how.get("tol")
         laplacian, recorder = self.regularized(tau), self.recorder
         count = min(p, self.look.n_linked - laplacian.null.n_components)

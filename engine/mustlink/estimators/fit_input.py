@@ -105,7 +105,7 @@ def bytes_of(*arrays: Any) -> int:
 
 def graph_of_points(graph: Any, X: Any) -> Graph:
     """A neighbour graph of points X (n, d) that was made before, checked; raises InputError."""
-    graph = Graph.from_affinity(graph) if sp.issparse(graph) else graph
+    graph = Graph.from_affinity(graph) if sp.issparse(graph) else unwrapped(graph)
     if not isinstance(graph, Graph):
         raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
     if graph.n_rows != n_rows(X):
@@ -291,11 +291,10 @@ def graphs_of_views(
     given = _checked(views, least=2 if X is None else 1)
     if estimator.representatives is not None:
         raise InputError("representatives: several views have none; leave one of both out")
-    X = unwrapped(X)
     rows = {name: _rows_of(estimator, name, one, recorder) for name, one in given.items()}
     _check_numbers_of_rows(X, rows)
     _allow(estimator, X, rows, recorder)
-    seed, cache, found = estimator._seed(), StageCache(recorder, estimator._keeper), []
+    seed, cache, found = estimator._seed(), StageCache(recorder, estimator._kept_in), []
     for name, one in rows.items():
         try:
             graph = _graph_of(estimator, one, sample_weight, seed, cache)
@@ -338,9 +337,9 @@ def _rows_of(estimator: Any, name: str, given: Any, recorder: Recorder) -> Any:
                 raise InputError(
                     f"shape {shape} given; a view has rows and columns, or leave it out"
                 )
-            is_graph = _affinity(estimator, rows) in PRECOMPUTED
-            how = None if estimator.preprocessing is None else AUTO  # transformers are for X
-            rows, _ = prepared_points(rows, own, how, is_graph=is_graph)
+            if _affinity(estimator, rows) not in PRECOMPUTED:
+                how = None if estimator.preprocessing is None else AUTO  # transformers are for X
+                rows, _ = prepared_points(rows, own, how)
     except InputError as error:
         raise InputError(f"views: {name}: {error}") from None
     for note in own.notes:

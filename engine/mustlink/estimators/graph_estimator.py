@@ -25,12 +25,12 @@ from mustlink.context.method_cost import (
 )
 from mustlink.context.stage_cache import CheckpointStore, StageCache, Workspace
 from mustlink.core import io_entry_points
-from mustlink.core.check import PlainParameters, as_points, as_random_state, check_choice
+from mustlink.core.check import as_points, as_random_state, check_choice, check_graph_weights
 from mustlink.core.observe import Recorder
 from mustlink.core.resources import AUTO, Allowed, allowed_memory, named_memory, size_text
 from mustlink.core.state import BaseEstimator, check_columns, check_is_fitted
 from mustlink.eigen.disk_work import DiskWork
-from mustlink.eigen.solver import extend_vectors
+from mustlink.eigen.memory_work import extend_vectors
 from mustlink.eigen.work import DISK, MEMORY
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.estimators.fit_input import check_points, graph_of_points, input_of
@@ -39,7 +39,7 @@ from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import sides_of, unwrapped
 from mustlink.graph.graph import as_sample_weight, joined_nodes, range_notes
-from mustlink.graph.several import Views, check_graph_weights, one_of
+from mustlink.graph.several import Views, one_of
 from mustlink.kernels.threads import threads
 from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbors.distances import (
@@ -65,7 +65,7 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights", "representa
 
 
 @dataclass(eq=False, repr=False)
-class GraphEstimator(PlainParameters, BaseEstimator):
+class GraphEstimator(BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
     scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn",
@@ -124,6 +124,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     _allowed = None  # type: Allowed | None  # what memory="auto" is in a fit; no parameter
     _represented = None  # type: tuple[Any, int | None, str] | None  # what "auto" took for X
     _preparation = None  # type: Any  # how points were made of what was given
+    _kept_in = None  # type: CheckpointStore | None  # who keeps results of finished stages
+    _searches = None  # type: Executor | None  # whose workers search neighbours
 
     def _check(self) -> None:
         """Raise InputError for parameters that make no sense."""
@@ -150,10 +152,15 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         return self
 
     def _prepared(self, X: Any, recorder: Recorder) -> Any:
-        """What is given to a fit, as points where `preprocessing` makes such; raises InputError."""
-        is_graph = X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED
-        X, how = X if is_graph else as_stream(X), self.preprocessing
-        points, self._preparation = prepared_points(X, recorder, how, is_graph=is_graph)
+        """A network as a Graph, else points where `preprocessing` makes such; raises InputError."""
+        self._preparation, how = None, self.preprocessing
+        if X is not None and not isinstance(X, Graph | DiskGraph):
+            X = unwrapped(X)
+        if X is None or isinstance(X, Graph | DiskGraph) or self.affinity in PRECOMPUTED:
+            if how is not None and not (isinstance(how, str) and how == AUTO):
+                raise InputError("preprocessing: X is a graph, which has no columns; leave it out")
+            return X
+        points, self._preparation = prepared_points(X := as_stream(X), recorder, how)
         if self._preparation is not None:
             check_columns(self, X)
         return points
@@ -182,11 +189,6 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self._searches = executor
         return self
 
-    @property
-    def _keeper(self) -> CheckpointStore | None:
-        """Who keeps results of finished stages, see `keep_in`."""
-        return getattr(self, "_kept_in", None)
-
     @contextmanager
     def _running(self, recorder: Recorder) -> Iterator[None]:
         """With as many threads and within as much time as allowed."""
@@ -195,7 +197,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             with threads(self.n_jobs), recorder.limited(self.time_limit):
                 yield
         finally:
-            leave_workers(getattr(self, "graph_", None))
+            if self._searches is not None:
+                leave_workers(getattr(self, "graph_", None))
 
     @property
     def _allowance(self) -> Allowed:
@@ -356,26 +359,26 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         views = X
         if isinstance(X, Views) and self.representatives is not None:
             raise InputError("representatives: several graphs have none; leave one of both out")
-        X = unwrapped(X.first if isinstance(X, Views) else X)
+        X = X.first if isinstance(X, Views) else X
         X = self._in_memory(X, cost) if isinstance(X, DiskGraph) else X
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
-        counted = isinstance(X, np.ndarray) or self.affinity in POINTS  # a graph is counted as such
-        held = (bytes_of_rows(X) if counted else 0) + beside
+        is_graph, held = isinstance(X, Graph), beside
+        if not is_graph and (isinstance(X, np.ndarray) or self.affinity in POINTS):
+            held += bytes_of_rows(X)
         self._allow(views if isinstance(views, Views) else X, cost or self.cost(), beside=beside)
         recorder.keep_to(self._allowance, held)
-        if isinstance(X, Graph):
-            graph = X
-        else:
+        graph = X
+        if not is_graph:
             check_points(self, X, held, cost or self.cost())
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
             made_by["representatives"] = p = self._n_representatives(X)
             if self.representatives == AUTO and self._represented is not None:
                 took = "a graph of all points" if p is None else f"{p:,} stand for all points"
                 recorder.note(f"representatives: {took}: {self._represented[2]}")
-            limits = {"n_jobs": self.n_jobs, "memory": self._budget}
-            limits["executor"] = getattr(self, "_searches", None)
-            cache = StageCache(recorder, self._keeper)
+            limits: Any = {"memory": self._budget, "executor": self._searches}
+            limits["n_jobs"] = self.n_jobs
+            cache = StageCache(recorder, self._kept_in)
             graph = kept_graph(X, weights, made_by, cache, random_state=seed, **limits)
         graph = self._complete(graph, views, weights, seed, recorder)
         return self._view(graph, recorder, held, weights, cost)
@@ -397,8 +400,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         Points on disk stay there unless they are needed. `graph` is one of the points, made before;
         `beside` the bytes that are held for the fit beside the points.
         """
-        views, graph = X, unwrapped(graph)
-        X = unwrapped(X.first if isinstance(X, Views) else X)
+        views, X = X, X.first if isinstance(X, Views) else X
         is_graph = isinstance(X, Graph | DiskGraph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
             raise InputError("graph: X is a graph already; give points as X, or one graph only")
@@ -467,7 +469,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self, graph: Graph, views: Any, weights: Floats | None, seed: int, recorder: Recorder
     ) -> Graph:
         """The graph and the others of `views` as one, rows counted as `weights` say; InputError."""
-        cache = StageCache(recorder, self._keeper)
+        cache = StageCache(recorder, self._kept_in)
         if not isinstance(views, Views):
             check_graph_weights(self.graph_weights, 1)
         else:
@@ -506,7 +508,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
                 recorder.note(
                     f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
                 )
-        return Workspace(graph, recorder, self._keeper, budget, single, held, row_weights)
+        return Workspace(graph, recorder, self._kept_in, budget, single, held, row_weights)
 
     def _n_representatives(self, X: Any) -> int | None:
         """How many points stand for all of X, None: each for itself; raises InputError."""
@@ -569,7 +571,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         self, graph: DiskGraph, columns: int, cost: DiskCost, recorder: Recorder
     ) -> DiskWork:
         """The home of a graph that stays on disk; InputError where `cost` is beyond `memory`."""
-        budget, keeper = self._budget, self._keeper
+        budget, keeper = self._budget, self._kept_in
         recorder.estimator, recorder.progress = f"{type(self).__name__} {DISK}", None
         recorder.keep_to(self._allowance)
         if budget is not None:

@@ -441,6 +441,11 @@ _EVEN = 0.6  # of the median number of edges
 _EVEN_WEIGHT = 0.1  # of the median degree: neighbours in a Gaussian without a floor weigh 1e-60
 
 
+EVEN = "no node has far fewer edges than most, or edges of far less weight"
+_OF_POINTS = ("knn", "kneighbors", "rbf", "representatives", "image", "adjusted")
+_FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
+
+
 @dataclass(frozen=True, eq=False)
 class GraphLook:
     """What of a graph decides whether anything is added to its degrees, wherever it is.
@@ -459,6 +464,21 @@ class GraphLook:
         """Whether nodes have about as many edges, and whether about the same degree."""
         edges, degrees = self.seen()
         return has_even_degrees(edges), has_even_weights(degrees)
+
+    @property
+    def plain_of_points(self) -> str:
+        """Why nothing is added where a graph was made from points, else empty."""
+        return "a graph made from points" if self.info.get("kind") in _OF_POINTS else ""
+
+    @property
+    def plain_if_small(self) -> str:
+        """Why nothing is added to a small graph, else empty."""
+        return f"less than {_FEWEST} nodes" if self.n_linked < _FEWEST else ""
+
+    @property
+    def plain(self) -> str:
+        """Why nothing but 0 is tried, before any eigenvector; empty for networks."""
+        return self.plain_of_points or self.plain_if_small or (EVEN if all(self.even) else "")
 
 
 def has_even_degrees(edges: NDArray[Any]) -> bool:

@@ -22,7 +22,7 @@ without a graph of noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,13 +32,12 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.pairs import Floats, Ints, upper_entries
-from mustlink.core.check import numeric_array
+from mustlink.core.check import check_graph_weights
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink.graph.forms import unwrapped
 from mustlink.graph.graph import Graph, fold
 
-WORDS = ("auto", "equal")
 VIEW, VIEW_OF_X = "view", "X"  # key of a graph's info that has its name, and that of X itself
 _MORE = 8  # times the entries of a graph that it may have where its equal rows are apart
 
@@ -53,13 +52,11 @@ class Views:
 
 
 def several(X: Any, graphs: Any, known: Callable[[Graph], Constraints]) -> Any:
-    """X with other graphs of its nodes; X itself where there are none. Raises InputError.
+    """X with other graphs of its nodes. Raises InputError.
 
     `graphs` are Graphs, affinities (n, n) or network objects; where X is None the first of them
     takes its place. Errors number them, X being 0.
     """
-    if graphs is None:
-        return X
     if isinstance(graphs, Graph) or sp.issparse(graphs) or not isinstance(graphs, Sequence):
         raise InputError(f"graphs: {type(graphs).__name__} given; give a list of graphs")
     found = []
@@ -74,32 +71,6 @@ def several(X: Any, graphs: Any, known: Callable[[Graph], Constraints]) -> Any:
     if X is None and not found:
         raise InputError("graphs: the list is empty, and X is None; give at least one graph")
     return Views(found[0], tuple(found[1:]), known) if X is None else Views(X, tuple(found), known)
-
-
-def check_graph_weights(wanted: Any, count: int, names: Sequence[str] = ()) -> Floats | str:
-    """One of the words, or weights (count,) >= 0 that sum to 1; raises InputError.
-
-    Of graphs that have `names` they may be given by these, 0 where left out.
-    """
-    where = "graph_weights"
-    if isinstance(wanted, Mapping):
-        strange = next((name for name in wanted if name not in names), None)
-        if strange is not None:
-            there = f"there are {', '.join(names)}" if names else "views alone have names"
-            raise InputError(f"{where}: no view is called {strange!r}; {there}")
-        wanted = [wanted.get(name, 0.0) for name in names]
-    if isinstance(wanted, str):
-        if wanted not in WORDS:
-            raise InputError(f'{where}: "{wanted}" given; give "auto", "equal" or numbers')
-        return wanted
-    found = np.asarray(numeric_array(wanted, where), dtype=np.float64)
-    if found.shape != (count,):
-        noun = "graph" if count == 1 else "graphs"
-        raise InputError(f"{where}: shape {found.shape} for {count} {noun}; give one weight each")
-    if not np.isfinite(found).all() or (found < 0).any() or not found.any():
-        raise InputError(f"{where}: {found.tolist()} given; at least 0, finite, not all 0")
-    found = found / found.max()  # whose sum could overflow
-    return np.asarray(found / found.sum())
 
 
 def on_same_nodes(graphs: Sequence[Graph]) -> list[Graph]:

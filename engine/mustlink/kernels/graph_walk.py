@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from mustlink.kernels.nearest_lists import LANES, insert, squared_gap, take_smallest
 from mustlink.kernels.threads import helper, inlined, kernel, loop
@@ -157,32 +155,9 @@ def among(points: Any, members: Any, nodes: Any, squared: Any) -> None:
 _FIRST = 2  # neighbours of every node that are joined before the largest group is set aside
 
 
-def union_find(
-    n_nodes: int, left: NDArray[np.int64], right: NDArray[np.int64], seed: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Group of every node, named by its smallest member, and which links were refused.
-
-    Links are taken in order. `seed` (n,) gives the class of a node, -1 for none: a link that would
-    join two different classes is refused. Roots are smallest members and paths are halved, so
-    the cost is O((n + m) log n) at worst and linear in practice.
-    """
-    refused = np.zeros(left.size, dtype=np.bool_)
-    links = sp.coo_matrix((np.ones(left.size), (left, right)), shape=(n_nodes, n_nodes))
-    count, group = connected_components(links, directed=False)
-    known = np.flatnonzero(seed >= 0)
-    class_of = np.full(count, -1, dtype=seed.dtype)
-    class_of[group[known]] = seed[known]
-    if (class_of[group[known]] == seed[known]).all():  # as nearly always: none is refused
-        smallest = np.empty(count, dtype=np.int64)
-        smallest[group[::-1]] = np.arange(n_nodes)[::-1]  # the last one written stays
-        return smallest[group], refused
-    parent = np.arange(n_nodes)
-    _unite(left, right, parent, seed.copy(), refused)
-    return parent, refused
-
-
 @kernel()
-def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None:
+def unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None:
+    """See `constraints.closure.union_find`: roots are smallest members, paths are halved."""
     for link in range(left.size):
         a, b = _root(parent, left[link]), _root(parent, right[link])
         if a == b:

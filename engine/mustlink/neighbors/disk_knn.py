@@ -277,7 +277,7 @@ def graph_where_short(
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_to(estimator._allowance, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     search = {"random_state": seed, "n_jobs": estimator.n_jobs, "memory": budget}
-    return cached_rows(X, made_by, StageCache(recorder, estimator._keeper), **search)
+    return cached_rows(X, made_by, StageCache(recorder, estimator._kept_in), **search)
 
 
 def cached_rows(X: Any, made_by: dict[str, Any], cache: StageCache, **search: Any) -> DiskGraph:

@@ -12,12 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import (
-    NodeMatrix,
-    between_copies,
-    cannot_links,
-    must_links,
-)
+from mustlink.constraints.links import between_copies, cannot_links, must_links
+from mustlink.constraints.pairs import NodeMatrix
 from mustlink.core import dense_algebra
 from mustlink.errors import NumericalError
 from mustlink.kernels.kernel_kmeans import Penalized

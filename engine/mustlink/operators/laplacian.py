@@ -21,8 +21,8 @@ from mustlink.graph.graph import Graph, component_labels, cuthill_mckee, renumbe
 from mustlink.kernels.blocks import by_rows, next_term
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.spmm import scaled, scaled_permutation, spmm_axpby
-from mustlink.operators.protocol import Edges, Laplacian, NullSpace, SparseOperator
-from mustlink.space import LocalSpace, Vector
+from mustlink.operators.protocol import Edges, Laplacian, SparseOperator
+from mustlink.space import LocalSpace, NullSpace, Vector
 
 Block = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from mustlink.graph.graph import component_labels
 from mustlink.kernels.disk_rows import advance
 from mustlink.kernels.spmm import scaled
 from mustlink.operators.laplacian import GroundedLaplacian, grounded_degrees
-from mustlink.operators.protocol import NullSpace, RankMatrix
-from mustlink.space import Dots, GroupSums, Small, Vector
+from mustlink.operators.protocol import RankMatrix
+from mustlink.space import Dots, GroupSums, NullSpace, Small, Vector
 from mustlink.space.disk import DiskBlock, DiskSpace
 from mustlink.space.ranks import Halo, RankSpace
 

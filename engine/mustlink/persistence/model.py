@@ -23,8 +23,9 @@ from mustlink.core.result import Convergence, EigenResult, Report
 from mustlink.core.state import check_is_fitted, chosen, found_by_fit
 from mustlink.discretize.memberships import Calibration, MembershipExponents, Reliability
 from mustlink.discretize.merge_tree import MergeTree
-from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, SpanKey, laplacian_of
+from mustlink.eigen.memory_work import OrderKey, SpanKey, laplacian_of
+from mustlink.eigen.plain_solve import PairsKey
+from mustlink.eigen.smooth_subspace import BasisKey, CarriedKey, SmoothBasis
 from mustlink.errors import InputError
 from mustlink.estimators.graph_estimator import GraphEstimator
 from mustlink.graph import Graph

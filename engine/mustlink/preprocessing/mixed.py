@@ -315,18 +315,14 @@ AUTO = "auto"
 
 
 def prepared_points(
-    X: Any, recorder: Recorder, how: Any = AUTO, *, is_graph: bool = False
+    X: Any, recorder: Recorder, how: Any = AUTO
 ) -> tuple[Any, FittedTable | Transformed | None]:
     """X as points, and how they were made, with notes; X itself where it needs none of that.
 
     `how` is "auto": a table by `points_of_table`; None: words and empty cells of a table are
-    refused; or a transformer of scikit-learn, which a graph has no use for. Raises InputError.
+    refused; or a transformer of scikit-learn. Raises InputError.
     """
     by_hand = how is not None and not (isinstance(how, str) and how == AUTO)
-    if is_graph:
-        if by_hand:
-            raise InputError("preprocessing: X is a graph, which has no columns; leave it out")
-        return X, None
     if how is None:
         if columns_of(X) is not None:
             as_points(X)

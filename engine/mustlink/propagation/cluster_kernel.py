@@ -9,7 +9,7 @@ import numpy as np
 
 from mustlink.context.method_cost import Cost, eigenvectors
 from mustlink.core.check import as_integer, check_choice
-from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.eigen.memory_work import laplacian_of, smoothest
 from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph

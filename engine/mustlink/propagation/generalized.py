@@ -21,7 +21,6 @@ from scipy.sparse.csgraph import connected_components
 
 from mustlink.core import dense_algebra
 from mustlink.core.check import (
-    PlainParameters,
     as_csr,
     as_integer,
     as_labels,
@@ -276,7 +275,7 @@ def _iterated(
 
 
 @dataclass(eq=False, repr=False)
-class GLP(PlainParameters, BaseEstimator):
+class GLP(BaseEstimator):
     """min fᵀMf + Σ_i u_i (f_i − y_i)², f ⟂ Δ, for any positive semidefinite M (AB09 eq. 6).
 
     M is symmetric. Classes are solved at once, one-hot labels a column each, y = 0 without a label.

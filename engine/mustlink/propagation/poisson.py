@@ -34,7 +34,7 @@ class Poisson(Propagator):
 
     In every component the mean is that of its own labels, so that the charges sum to zero. Cost:
     about 15 multigrid cycles, or 40 products with 24 smooth vectors of the graph, which keeps them
-    (see `eigen.solver`): with those the residual may be larger for the same bound on the error.
+    (`eigen.memory_work`): with those the residual may be larger for the same bound on the error.
     """
 
     # Labels drawn at random, 18 sets, ARI with equal shares beside the labels' own: letter .28 for

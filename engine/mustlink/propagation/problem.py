@@ -23,9 +23,14 @@ from mustlink.context.stage_cache import Workspace
 from mustlink.core import dense_algebra
 from mustlink.core.observe import NEVER, Deadline, Recorder
 from mustlink.core.result import Convergence
-from mustlink.eigen.memory_work import MemoryWork
+from mustlink.eigen.memory_work import (
+    MemoryWork,
+    cached_inverse,
+    laplacian_of,
+    next_value,
+    smooth_vectors,
+)
 from mustlink.eigen.plain_solve import DENSE_BELOW
-from mustlink.eigen.solver import cached_inverse, laplacian_of, next_value, smooth_vectors
 from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg, done
 from mustlink.linear.laplacian_solve import (

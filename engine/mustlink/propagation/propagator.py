@@ -196,7 +196,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 self._fit_on_disk(X, labels, recorder, prior, belief)
             else:
                 informed: Any = lambda one: Constraints.from_labels(on_both_sides(labels, one))  # noqa: E731
-                X = several(X, graphs, informed)
+                X = X if graphs is None else several(X, graphs, informed)
                 if graph is None and prior is None and sample_weight is None and graphs is None:
                     graph = self._graph_by_evidence(X, recorder, seed, labels)
                 how: Any = {"sample_weight": sample_weight, "cost": cost}

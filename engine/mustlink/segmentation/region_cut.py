@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from mustlink.core.check import PlainParameters, as_integer, as_random_state
+from mustlink.core.check import as_integer, as_random_state
 from mustlink.core.observe import Observer, Recorder, recorded
 from mustlink.core.result import Report
 from mustlink.core.state import BaseEstimator, fits
 from mustlink.discretize.assign import kmeans
 from mustlink.graph.image import boundary, means, picture_colours, spread
-from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.blocks import nearest_centre
 from mustlink.kernels.region_merging import borders, flood, merged, minima
 from mustlink.kernels.threads import threads
 
@@ -29,7 +29,7 @@ _SLOPE = 0.2  # of colours in [0, 1] a pixel: steeper boundaries are equally goo
 
 
 @dataclass(eq=False, repr=False)
-class RegionCut(PlainParameters, BaseEstimator):
+class RegionCut(BaseEstimator):
     """Cut a picture into connected parts, as many as it shows; no strokes, no training data.
 
     Edges are where colours jump and where the histograms of colours and textures differ on two

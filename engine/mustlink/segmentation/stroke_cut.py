@@ -13,7 +13,6 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import LinearOperator, cg
 
 from mustlink.core.check import (
-    PlainParameters,
     as_integer,
     as_random_state,
     check_positive,
@@ -45,7 +44,7 @@ _FEW = 40  # cells of a label to which mixtures can be fitted
 
 
 @dataclass(eq=False, repr=False)
-class StrokeCut(PlainParameters, BaseEstimator):
+class StrokeCut(BaseEstimator):
     """Label every pixel by a few strokes: min γ Σ_{i<j} w_ij |f_i − f_j| − Σ_i Σ_c f_ic log p_ic.
 
     w joins the eight neighbours of a pixel, 18 of a voxel, and falls with the difference of their

@@ -20,7 +20,7 @@ from mustlink.context.stage_cache import Workspace
 from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import kmeans, transform
 from mustlink.discretize.cuts import network_scores
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.eigen.memory_work import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.graph import Key, has_even_degrees
@@ -257,16 +257,6 @@ def can_count_by_pairs(known: Constraints) -> bool:
     """Whether there are pairs enough, of both kinds."""
     belief = known.merged[1]
     return enough_pairs(int((belief > 0).sum()), int((belief < 0).sum()))
-
-
-def below_classes(k: int, n_classes: int) -> str | None:
-    """Why K clusters cannot be the classes of the labels, where these are more."""
-    if k >= n_classes:
-        return None
-    return (
-        f"n_clusters: {k} is below the {n_classes} classes of the labels, so that each cluster "
-        f"joins several of them or leaves some out; ask for {n_classes} (-k {n_classes}, or auto)"
-    )
 
 
 def enough_pairs(must: int, cannot: int) -> bool:

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import Size, eigenvectors
-from mustlink.context.rates import smooth_seconds
+from mustlink.context.method_cost import Size, eigenvectors, smooth_seconds
 from mustlink.core.observe import Recorder
 from mustlink.core.result import TIME_LIMIT
 from mustlink.discretize.assign import (
@@ -29,12 +28,16 @@ from mustlink.discretize.assign import (
 from mustlink.discretize.cuts import ClusterSums, e_of
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
-from mustlink.eigen.smooth_subspace import EigenOptions, EigenSolution, Problem, SmoothBasis
-from mustlink.eigen.solver import BASIS_TOL
+from mustlink.eigen.smooth_subspace import (
+    BASIS_TOL,
+    EigenOptions,
+    EigenSolution,
+    Problem,
+    SmoothBasis,
+)
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.selection.held_out import NONE, SelectedModel, sampled_rows, starting_centers
-from mustlink.selection.regularization import if_of_points
 from mustlink.space import Block, Small, Space, Vector
 
 Floats = NDArray[np.float64]
@@ -336,7 +339,8 @@ class FitSpec:
         sharp = tol is not None and tol < BASIS_TOL
         if not self.in_memory or solver != "auto" or sharp or self.work.is_small:
             return solver
-        even = if_of_points(self.work.look.info) or self.work.look.even[0]
+        look = self.work.look
+        even = look.plain_of_points or look.even[0]
         return solver if even else "chebyshev"
 
     @property

@@ -16,7 +16,7 @@ from mustlink.core.check import as_integer, as_labels, as_random_state, encoded
 from mustlink.discretize.assign import kmeans, splitting_value
 from mustlink.discretize.satisfaction import satisfaction, satisfaction_added
 from mustlink.errors import InputError
-from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.blocks import nearest_centre
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.space import LocalSpace
 

@@ -10,7 +10,6 @@ takes .36 and .72, conductance .31 and .49, the best candidate of each .42 and .
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mustlink.discretize.cuts import ClusterSums
-from mustlink.errors import InputError, NumericalError
-from mustlink.graph.graph import GraphLook
+from mustlink.errors import NumericalError
+from mustlink.graph.graph import EVEN
 from mustlink.space import Block, Space
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
@@ -27,14 +26,10 @@ SMOOTH = 0.1  # of a smooth subspace for constraints, beside 0; 0.3 as well was 
 RESTARTS, SAMPLE = 3, 20_000  # of k-means of a candidate
 STAGE = "candidate regularisations"
 _GIANT = 0.9  # share of the nodes in one cluster
-_FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that come of it
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _ALIKE = 1.005  # times the information of another: the least that is added of those is taken
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
-
-_EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
-_OF_POINTS = ("knn", "kneighbors", "rbf", "representatives", "image", "adjusted")
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,7 @@ def decided_cut(cuts: Any, wanted: float | str, k: int) -> tuple[Any, Regulariza
     if wanted != "auto":
         return cuts.sharp(float(wanted)), Regularization(float(wanted), "given")
     look, recorder = cuts.work.look, cuts.work.recorder
-    why = "one cluster" if k == 1 else if_of_points(look.info) or _if_small(look)
+    why = "one cluster" if k == 1 else look.plain_of_points or look.plain_if_small
     if why:
         return cuts.sharp(0.0), Regularization(0.0, why)
     plain = None
@@ -99,7 +94,7 @@ def decided_cut(cuts: Any, wanted: float | str, k: int) -> tuple[Any, Regulariza
         # no giant with crumbs
         whole = plain is not None and plain.sums.largest <= _GIANT and not plain.sums.crumbs
         if plain is not None and whole and look.even[1]:
-            why = f"no giant cluster and no crumbs, and {_EVEN_TOLD}"
+            why = f"no giant cluster and no crumbs, and {EVEN}"
             return plain, Regularization(0.0, why)
     regular = _best_of(cuts, min(k, _MOST), None if plain is None else plain.sums)
     cut = plain if plain is not None and not regular.tau else cuts.judged(regular.tau)
@@ -153,27 +148,3 @@ def within_range(space: Space, rows: Block) -> bool:
     """Whether squares of rows (n, r) are finite in single precision, wherever they are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool((space.dots(rows, rows) < np.finfo(np.float32).max).all())
-
-
-def check_regularization(value: float | str) -> None:
-    """Raise InputError unless it is "auto" or a number from 0."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if value != "auto" and not (number and 0 <= float(value) < np.inf):
-        raise InputError(
-            f"regularization: {value!r} cannot be added to degrees; give auto, or a share of the "
-            "mean degree such as 0.3 (0 adds nothing)"
-        )
-
-
-def reason_for_none(look: GraphLook) -> str:
-    """Why nothing but 0 is tried on a graph, before any eigenvector; empty for networks."""
-    return if_of_points(look.info) or _if_small(look) or (_EVEN_TOLD if all(look.even) else "")
-
-
-def if_of_points(info: Mapping[str, Any]) -> str:
-    """Why nothing is tried where a graph was made from points, as its `info` tells."""
-    return "a graph made from points" if info.get("kind") in _OF_POINTS else ""
-
-
-def _if_small(look: GraphLook) -> str:
-    return f"less than {_FEWEST} nodes" if look.n_linked < _FEWEST else ""

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import full_problem
-from mustlink.context.rates import search_seconds, smooth_seconds, step_seconds
+from mustlink.context.method_cost import full_problem, smooth_seconds, step_seconds
+from mustlink.context.rates import search_seconds
 from mustlink.core.observe import duration_text
 from mustlink.core.resources import size_text
 from mustlink.core.result import TIME_LIMIT
@@ -32,7 +32,7 @@ from mustlink.selection.held_out import (
     held_out_score,
     sampled_rows,
 )
-from mustlink.selection.regularization import SMOOTH, reason_for_none
+from mustlink.selection.regularization import SMOOTH
 
 # What is held out is the same for every seed of a fit: choices among close candidates would differ.
 CHOOSING_SEED = 1826701615  # which random_state=0 draws
@@ -87,7 +87,7 @@ def _smooth(request: FitSpec) -> SelectedModel:
     taus: tuple[float, ...] = (0.0, SMOOTH)  # the first is what the other must beat
     if request.regularization != "auto":
         taus = (float(request.regularization),)
-    elif reason_for_none(request.work.look):
+    elif request.work.look.plain:
         taus = (0.0,)
     if _spares_none(request, taus) and not request.by_criterion:
         return by_few(request, sizes, taus[0])
@@ -129,7 +129,7 @@ def _why_one(request: FitSpec) -> str:
         return "given"
     if request.subspace == "exact":
         return "the full problem has no smooth subspace"
-    return reason_for_none(request.work.look) or "no constraints, or too few to hold some out"
+    return request.work.look.plain or "no constraints, or too few to hold some out"
 
 
 def _fits_whole(request: FitSpec) -> bool:

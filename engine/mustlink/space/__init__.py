@@ -6,10 +6,22 @@ from mustlink.space.verbs import (
     Gram,
     GroupSums,
     LocalSpace,
+    NullSpace,
     Series,
     Small,
     Space,
     Vector,
 )
 
-__all__ = ["Block", "Dots", "Gram", "GroupSums", "LocalSpace", "Series", "Small", "Space", "Vector"]
+__all__ = [
+    "Block",
+    "Dots",
+    "Gram",
+    "GroupSums",
+    "LocalSpace",
+    "NullSpace",
+    "Series",
+    "Small",
+    "Space",
+    "Vector",
+]

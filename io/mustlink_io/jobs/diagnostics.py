@@ -225,7 +225,7 @@ def spectrum(graph: Any) -> dict[str, Any] | None:
     As many as were needed, from the zeros of the components on, rising. A fit whose vectors were
     kept from an earlier run may have needed none.
     """
-    from mustlink.eigen.solver import known_spectrum
+    from mustlink.eigen.memory_work import known_spectrum
 
     found = known_spectrum(graph)
     if found is None:

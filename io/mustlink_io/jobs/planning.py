@@ -314,7 +314,8 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
 
 def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
     """How many vectors are found on ranks, and bytes of a number."""
-    from mustlink.eigen.plain_solve import default_tolerance, n_guard_vectors
+    from mustlink.context.method_cost import n_guard_vectors
+    from mustlink.eigen.plain_solve import default_tolerance
 
     wanted = job.n_clusters
     if job.method != "ncut":

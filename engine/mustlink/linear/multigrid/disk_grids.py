@@ -31,9 +31,9 @@ from mustlink.kernels.disk_rows import advance, relax
 from mustlink.kernels.spmm import scaled
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy, coarse_grids, inverse_diagonal
-from mustlink.operators.protocol import NullSpace, Preconditioner, SparseOperator
+from mustlink.operators.protocol import Preconditioner, SparseOperator
 from mustlink.operators.stored_laplacians import DiskLaplacian
-from mustlink.space import Block, LocalSpace
+from mustlink.space import Block, LocalSpace, NullSpace
 from mustlink.space.disk import DiskBlock, DiskSpace
 
 _STRONG = 0.5  # as in memory, see `hierarchy`

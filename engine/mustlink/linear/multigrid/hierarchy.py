@@ -33,8 +33,8 @@ from mustlink.kernels.spmm import (
 )
 from mustlink.linear.multigrid.cycle import Cycle, Grid, largest_eigenvalue
 from mustlink.operators.laplacian import Block, GroundedLaplacian
-from mustlink.operators.protocol import NullSpace, Preconditioner, SparseOperator
-from mustlink.space import GroupSums, LocalSpace, Space
+from mustlink.operators.protocol import Preconditioner, SparseOperator
+from mustlink.space import GroupSums, LocalSpace, NullSpace, Space
 
 Floats = NDArray[Any]
 
