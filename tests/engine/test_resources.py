@@ -4,6 +4,7 @@ The trees are those of kernels: `proc/self/cgroup`, `proc/self/mountinfo` and wh
 """
 
 import os
+import platform
 import resource
 import subprocess
 import sys
@@ -433,3 +434,30 @@ def test_threads_of_the_environment_hold_in_a_process():
     line = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["3", "3", "1"]
+
+
+BLOCKS = """
+import resource, numpy as np
+from mustlink.core.resources import resident_bytes, return_large_blocks
+return_large_blocks()
+taken = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+np.ones(1 << 17)
+before = taken()
+for _ in range(100):
+    np.ones(1 << 17)
+print(taken() - before)
+np.ones(1 << 20)  # from now on glibc's own rule would keep what is smaller
+before = resident_bytes()
+blocks = [(np.ones(1 << 19), np.ones(1 << 14)) for _ in range(16)]
+small = [few for _, few in blocks]
+del blocks
+print(resident_bytes() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have other rules")
+def test_a_program_keeps_small_blocks_and_returns_large_ones():
+    run = subprocess.run([sys.executable, "-c", BLOCKS], capture_output=True, text=True, check=True)
+    pages, held = map(int, run.stdout.split())
+    assert pages < 1_000  # of 100 blocks of a megabyte, 25,600 if each is taken anew
+    assert held < 8 * MB  # of 16 blocks of four

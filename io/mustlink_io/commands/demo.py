@@ -33,8 +33,8 @@ def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
 
 def show_points(result: Mapping[str, Any]) -> None:
     """Print what was run, and what it found."""
-    console = stdout_console()
-    for step in result["steps"]:
+    console, graph = stdout_console(), result["graph"]
+    for step in (graph, *result["steps"]):
         click.echo(f"$ {step['command']}")
     click.echo()
     rows = [
@@ -53,6 +53,7 @@ def show_points(result: Mapping[str, Any]) -> None:
         console,
         [
             ("points", f"{result['n_points']:,} x {result['n_coordinates']}: {result['points']}"),
+            ("their graph", f"{clock(graph['seconds'])}: {graph['output']}"),
             ("report", result["report"]),
             ("look at", result["picture"]),
         ],

@@ -15,7 +15,9 @@ from mustlink.core.resources import peak_bytes
 from mustlink_io import pictures
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.writing import atomic, check_output, create_h5, make_folder
+from mustlink_io.jobs.diagnostics import command_line
 from mustlink_io.jobs.fits import ClusterJob
+from mustlink_io.jobs.graph import GraphJob
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.run import run
 from mustlink_io.jobs.score import agreement
@@ -29,16 +31,19 @@ _ACROSS, _DOWN = 1.05, 0.82  # from a letter to the next: lines are nearer than 
 def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
     """Cluster points that spell two words: without help, with labels, with pairs and a memory.
 
-    Writes the data, three results and a picture; returns plain values. Raises InputError.
+    Neighbours are searched once, for a graph that all three are of. Writes the data, the graph,
+    three results and a picture; returns plain values. Raises InputError.
     """
     pictures.require_matplotlib()
     out = Path(out_dir)
     make_folder(out)
-    source, picture = out / "points.h5", out / "words.png"
+    source, graph, picture = out / "points.h5", out / "graph.h5", out / "words.png"
     check_output(picture, mark=pictures.MARKS[picture.suffix])
     plane, word, known = _write(source)
     steps, panels = [], [(known, f"{np.count_nonzero(known >= 0)} labels, {PAIRS} pairs")]
-    for knows, job in _jobs(source):
+    made = GraphJob(data=f"{source}:/points", output=str(graph))
+    neighbours = made.run(observer)
+    for knows, job in _jobs(graph):
         planned, began = plan_job(job), time.perf_counter()
         done = run(job, observer)
         with store.open_h5(job.output) as file:
@@ -60,23 +65,29 @@ def demo(out_dir: str, observer: Observer) -> dict[str, Any]:
         "points": str(source),
         "n_points": N,
         "n_coordinates": 2 + EXTRA,
+        "graph": {
+            "command": command_line("graph", made.data, {"-o": made.output}),
+            "seconds": neighbours["seconds"],
+            "output": made.output,
+        },
         "steps": steps,
         "picture": str(picture),
         "peak_bytes": peak_bytes(),
     }
 
 
-def _jobs(source: Path) -> Iterator[tuple[str, ClusterJob]]:
+def _jobs(graph: Path) -> Iterator[tuple[str, ClusterJob]]:
     """What is known, and the job."""
-    out = source.parent
-    pairs = {"constraints": str(out / "pairs.csv"), "memory": MEMORY}
+    out = graph.parent
+    labels = {"labels": str(out / "few.csv"), "method": "csp"}
+    pairs = {"constraints": str(out / "pairs.csv"), "method": "csp", "memory": MEMORY}
     known: dict[str, tuple[str, dict[str, Any]]] = {
         "alone": ("nothing known", {}),
-        "labels": (f"{LABELS * sum(map(len, WORDS))} labels", {"labels": str(out / "few.csv")}),
+        "labels": (f"{LABELS * sum(map(len, WORDS))} labels", labels),
         "pairs": (f"{PAIRS} pairs", pairs),
     }
     for name, (knows, given) in known.items():
-        files = {"data": f"{source}:/points", "output": str(out / f"{name}.h5")}
+        files = {"data": str(graph), "output": str(out / f"{name}.h5")}
         yield knows, ClusterJob.of({**files, "n_clusters": 2, "fresh": True, **given})
 
 
