@@ -24,7 +24,7 @@ from mustlink.neighbors import knn_graph
 from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.points_by_rows import is_rows, prepare
 from mustlink.propagation.held_out import folds_of_labels
-from mustlink.propagation.prior import check_prior, statements
+from mustlink.propagation.prior import check_prior, statements_of_rows
 from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import Fold, can_hold_out
 
@@ -112,8 +112,8 @@ class AutoInput:
 
     @property
     def said(self) -> Ints:
-        """Labels (n,), those of neighbours that are repeated once: see `statements`."""
-        return self.labels if self.graph is None else statements(self.graph, self.labels)
+        """Labels (n,) without those that repeat their neighbours', see `prior.statements`."""
+        return self.labels if self.graph is None else statements_of_rows(self.graph, self.labels)
 
     @property
     def amount(self) -> int:
