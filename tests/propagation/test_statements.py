@@ -19,6 +19,10 @@ X, Y = blobs(np.random.default_rng(0), N, K, d=3)
 GRAPH = ml.knn_graph(X, random_state=0)
 
 
+def said(graph, known):
+    return statements_of_rows(MemoryWork(Workspace(graph)), known, graph.rows)
+
+
 def drawn_round(m):
     """Three labels a class, and the m rows of class 0 that are nearest to one of them."""
     known = labelled(Y, 3)
@@ -33,7 +37,7 @@ def test_a_group_counts_as_few(copies):
     known, points = np.tile(drawn_round(60), copies), np.tile(X, (copies, 1))
     graph = ml.knn_graph(points, random_state=0, duplicates="merge")
     before = known.copy()
-    found = statements_of_rows(graph, known)
+    found = said(graph, known)
     np.testing.assert_array_equal(known, before)
     left = np.flatnonzero(found == 0)
     nodes = left if graph.rows is None else graph.rows[left]
@@ -64,7 +68,7 @@ def test_labels_that_were_not_drawn_round_are_taken_first():
     known[group], known[20] = 0, 0
     known[[70, 90]] = -1
     known[[5, 9]] = 1
-    found = statements_of_rows(graph, known)
+    found = said(graph, known)
     assert found[20] == 0
     assert np.count_nonzero(found == 0) <= 3
 
@@ -78,7 +82,7 @@ def test_labels_that_were_not_drawn_round_are_taken_first():
     ],
 )
 def test_all_other_labels_stay(known):
-    assert statements_of_rows(GRAPH, known) is known
+    assert said(GRAPH, known) is known
 
 
 def test_labels_here_and_there_stay():
@@ -87,9 +91,9 @@ def test_labels_here_and_there_stay():
     known = np.full(900, -1)
     known[[870, 899]] = 1
     known[np.flatnonzero((grid % 3 == 1).all(axis=1))] = 0
-    assert statements_of_rows(graph, known) is known
+    assert said(graph, known) is known
     group = np.where((grid < 10).all(axis=1), 0, np.where(known == 1, 1, -1))
-    assert (statements_of_rows(graph, group) >= 0).sum() == 4
+    assert (said(graph, group) >= 0).sum() == 4
 
 
 @pytest.mark.parametrize("share", [0.2, 0.4])
@@ -99,7 +103,7 @@ def test_a_large_share_of_a_class_is_no_group(share):
     known = labelled(Y, 3)
     own = np.flatnonzero(Y == 0)
     known[rng.choice(own, round(share * own.size), replace=False)] = 0
-    assert statements_of_rows(GRAPH, known) is known
+    assert said(GRAPH, known) is known
 
 
 def test_drawing_round_a_class_leaves_the_others():
@@ -160,6 +164,30 @@ def test_a_group_harms_no_other_class(name, home):
         np.testing.assert_array_equal(one.label_distributions_[:], other.label_distributions_[:])
     if home == "memory" and name not in UNHURT:
         assert right(spread(many, every_label=True).labels_, many) < right(few_, many) - 0.05
+
+
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
+@pytest.mark.parametrize("home", ["memory", "disk"])
+@pytest.mark.parametrize("name", ["CSP", "SSSC", "FastGE", "SpectralLearning", "ConstrainedAP"])
+def test_constraints_of_a_group_are_those_of_the_few(name, home):
+    graph = ml.Graph.from_affinity(NEAR.affinity.astype(np.float32)) if home == "memory" else None
+    data = stored(NEAR.affinity) if graph is None else graph
+    if home not in getattr(ml, name).homes:
+        pytest.skip("it runs in memory alone")
+
+    def fit(known, **how):
+        how = {"subspace": 8, "regularization": 0, **how}
+        est = getattr(ml, name)(K, affinity="precomputed", random_state=0, **how)
+        return est.fit(data, known)
+
+    many = group_of(CLASSES, 120)
+    few = said(NEAR, many)
+    assert np.count_nonzero(few >= 0) == 6
+    found = fit(many)
+    np.testing.assert_array_equal(found.labels_, fit(few).labels_)
+    assert any("made without them" in note for note in found.report_.notes)
+    assert not any("without them" in note for note in fit(many, every_label=True).report_.notes)
 
 
 def test_a_group_in_a_part_of_its_own_is_answered():

@@ -15,8 +15,10 @@ from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.label_clusters import Priors, hastened
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import sample_rows
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.discretize.cuts import ClusterSums
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -113,7 +115,10 @@ class AutoInput:
     @property
     def said(self) -> Ints:
         """Labels (n,) without those that repeat their neighbours', see `prior.statements`."""
-        return self.labels if self.graph is None else statements_of_rows(self.graph, self.labels)
+        if self.graph is None:
+            return self.labels
+        work = MemoryWork(Workspace(self.graph))
+        return statements_of_rows(work, self.labels, self.graph.rows)
 
     @property
     def amount(self) -> int:

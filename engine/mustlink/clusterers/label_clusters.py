@@ -104,7 +104,7 @@ class LabelClusters(InformedClusterer):
                 "every class, or take CSP (-m csp)"
             )
         prior, belief, given = None, None, labels
-        labels = statements_of_rows(graph, given)
+        labels = statements_of_rows(work, given, graph.rows)
         note_repeated(int(np.count_nonzero(labels != given)), recorder)
         if priors is not None:
             prior, belief = priors.of(self.parts, self.belief, labels)

@@ -15,12 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.context.method_cost import TOGETHER
-from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import EQUAL_ROWS, check_two_classes, labels_of_nodes, numeric_array
 from mustlink.core.observe import Recorder
-from mustlink.eigen.memory_work import MemoryWork
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
 
 _SUM = 1e-6  # by which a distribution may miss 1
@@ -282,20 +279,27 @@ def _company(work: Any, codes: Ints, k: int) -> tuple[Ints, Floats, Ints]:
     return nodes, company, of(laplacian.null.component).astype(np.int64)
 
 
-def statements_of_rows(graph: Graph, labels: Ints) -> Ints:
-    """The same for labels (n,) of rows of a graph in memory: copies of a node are one statement."""
-    if graph.rows is None:
-        return statements(MemoryWork(Workspace(graph)), labels)
-    nodes, known = np.full(graph.n_nodes, -1, dtype=np.int64), labels >= 0
-    nodes[graph.rows[known]] = labels[known]
-    found = statements(MemoryWork(Workspace(graph)), nodes)
-    return labels if found is nodes else np.where(found[graph.rows] >= 0, labels, -1)
+def statements_of_rows(work: Any, labels: Ints, node_of: Any) -> Ints:
+    """The same for labels (n,) of rows, by their nodes (n,): copies of a node are one statement.
+
+    `node_of` is None where every row is a node.
+    """
+    if node_of is None:
+        return statements(work, labels)
+    node_of, known = node_of[:], labels >= 0  # it may be on disk
+    nodes = np.full(work.n_nodes, -1, dtype=np.int64)
+    nodes[node_of[known]] = labels[known]
+    found = statements(work, nodes)
+    return labels if found is nodes else np.where(found[node_of] >= 0, labels, -1)
 
 
-def note_repeated(count: int, recorder: Recorder) -> None:
-    """Say how many labels are not spread."""
+SPREAD = "they are answered as they are, and not spread"
+
+
+def note_repeated(count: int, recorder: Recorder, what: str = SPREAD) -> None:
+    """Say how many labels were left out, and `what` that means."""
     if count:
         recorder.note(
             f"labels: {count} are beside others of their class, which has far more than the rest: "
-            "they are answered as they are, and not spread"
+            f"{what}"
         )
