@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 
 def laplacians_dense(W):
@@ -176,4 +177,27 @@ def nearest_distribution_dense(v):
             p[at] = v[at] + (1 - v[at].sum()) / size
             if p.min() >= -1e-12 and np.sum((p - v) ** 2) < best:
                 best, found = np.sum((p - v) ** 2), p
+    return found
+
+
+def statements_dense(W, labels):
+    """Labels (n,) without those that repeat their neighbours', node by node, `prior.statements`."""
+    degree, part = W.sum(axis=1), connected_components(W)[1]
+    company, found = np.zeros(len(W)), labels.copy()
+    for i in np.flatnonzero(labels >= 0):
+        same = [j for j in range(len(W)) if j != i and labels[j] == labels[i]]
+        company[i] = round(sum(W[i, j] for j in same) / max(degree[i], 1e-300), 3)
+    own = {c: np.flatnonzero((labels == c) & (degree > 0)) for c in np.unique(labels[labels >= 0])}
+    mean = {c: company[rows].mean() if rows.size else 0.0 for c, rows in own.items()}
+    rng = np.random.default_rng(0)
+    for c, members in own.items():
+        others = [own[o].size for o in own if mean[o] < mean[c] / 2]
+        if mean[c] < 0.5 or not others or members.size <= 2 * np.ceil(np.median(others)):
+            continue
+        rows = rng.permutation(members)
+        order = sorted(rows, key=lambda i: -9.0 if company[i] < 0.02 else -company[i])
+        kept = order[: int(np.ceil(np.median(others)))]
+        for i in order:
+            if i not in kept and any(part[i] == part[j] for j in order[: order.index(i)]):
+                found[i] = -1
     return found

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 from graphs import graphs
-from spreading import BELIEVED, WAYS, labels, prior, spread_by
+from spreading import BELIEVED, ROUND, WAYS, drawn_round, labels, prior, spread_by
 
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.propagation.propagator import fit_at
@@ -14,6 +14,10 @@ warnings.simplefilter("ignore")
 ranks, found = world(), {}
 for name, W in graphs():
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
+    for way in sorted(ROUND):
+        made = fit_at(spread_by(way), work, drawn_round(W, name))
+        if made is not None:
+            found[f"{name} {way} round"] = made.labels_
     for way in WAYS:
         for believed in (None, prior(W)) if way in BELIEVED else (None,):
             made = fit_at(spread_by(way), work, labels(W, name), *(believed or ()))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from graphs import CLUSTERS, graphs
-from spreading import BELIEVED, WAYS, labels, prior, spread_by
+from spreading import BELIEVED, ROUND, WAYS, drawn_round, labels, prior, spread_by
 
 from mustlink_io.jobs.on_ranks import environment, launcher
 
@@ -49,3 +49,14 @@ def test_the_same_answers_as_in_one_process(runs, name, way):
         assert runs[3][f"{key} alpha"] == home.report_.choices.get("alpha", 0.0)
         np.testing.assert_allclose(runs[3][f"{key} P"], home.label_distributions_, atol=1e-6)
         assert np.array_equal(runs[3][f"{key} labels"], home.labels_)
+
+
+@pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
+@pytest.mark.parametrize("way", sorted(ROUND))
+def test_the_same_labels_are_spread_where_a_class_was_drawn_round(runs, way):
+    left_out = 0
+    for name in CLUSTERS:
+        home = spread_by(way).fit(WEIGHTS[name], drawn_round(WEIGHTS[name], name))
+        left_out += any("not spread" in note for note in home.report_.notes)
+        assert np.array_equal(runs[3][f"{name} {way} round"], home.labels_)
+    assert left_out

@@ -15,8 +15,10 @@ from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.label_clusters import Priors, hastened
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import sample_rows
+from mustlink.context.stage_cache import Workspace
 from mustlink.core.observe import Recorder, Unheard
 from mustlink.discretize.cuts import ClusterSums
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.estimators.fit_input import side_information
 from mustlink.graph import Graph
 from mustlink.graph.disk_graph import DiskGraph
@@ -24,7 +26,7 @@ from mustlink.neighbors import knn_graph
 from mustlink.neighbors.affinities import n_rows
 from mustlink.neighbors.points_by_rows import is_rows, prepare
 from mustlink.propagation.held_out import folds_of_labels
-from mustlink.propagation.prior import check_prior, statements
+from mustlink.propagation.prior import check_prior, statements_of_rows
 from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import Fold, can_hold_out
 
@@ -112,8 +114,11 @@ class AutoInput:
 
     @property
     def said(self) -> Ints:
-        """Labels (n,), those of neighbours that are repeated once: see `statements`."""
-        return self.labels if self.graph is None else statements(self.graph, self.labels)
+        """Labels (n,) without those that repeat their neighbours', see `prior.statements`."""
+        if self.graph is None:
+            return self.labels
+        work = MemoryWork(Workspace(self.graph))
+        return statements_of_rows(work, self.labels, self.graph.rows)
 
     @property
     def amount(self) -> int:

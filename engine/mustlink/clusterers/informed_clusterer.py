@@ -17,6 +17,7 @@ from mustlink.core.check import (
     as_integer,
     check_answer,
     check_choice,
+    check_flag,
     check_regularization,
     check_tolerance,
     class_texts,
@@ -38,6 +39,7 @@ from mustlink.eigen.smooth_subspace import BASIS_TOL, EigenOptions, EigenSolutio
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.estimators.fit_input import bytes_of, graphs_of_views, side_information, with_added
+from mustlink.propagation.prior import note_repeated, statements_of_rows
 from mustlink.selection.constrained_fit import USUAL, FitSpec, Formulation, Placed, cluster
 from mustlink.selection.held_out import NONE, SelectedModel
 from mustlink.selection.resolve import resolve
@@ -234,6 +236,22 @@ class InformedClusterer(GraphClusterer):
         return known
 
 
+def _statements(work: Any, known: Constraints) -> Constraints:
+    """What is known of nodes without labels that repeat their neighbours'; a note."""
+    copies = known.copies
+    rows = known if copies is None else copies.used
+    if rows.labels is None:
+        return known
+    node_of = None if work.home == RANKS else work.graph.rows
+    labels = statements_of_rows(work, rows.labels, node_of if copies is None else copies.rows)
+    if labels is rows.labels:
+        return known
+    left_out = int(np.count_nonzero(labels != rows.labels))
+    note_repeated(left_out, work.recorder, "clusters are made without them")
+    found = rows.having(labels=labels)
+    return found if copies is None else copies.folded(found)
+
+
 def _bytes_of_soft(prior: Any, constraints: Any) -> int:
     """Bytes of what soft labels become: shares, and columns of them."""
     given = constraints.soft_labels if isinstance(constraints, Constraints) else None
@@ -258,6 +276,9 @@ class ConstrainedSpectral(InformedClusterer):
     * `regularization` t > 0 adds t times the mean degree to every degree where the subspace is
       computed (`NCut`); costs and constraints stay those of the graph as it is. "auto" tries 0.1
       beside 0 on networks that are given, and decides by the constraints held out.
+    * `every_label`: True takes every label, as the papers do. Else the labels that repeat what
+      their neighbours say, of a class with far more of them than others (`Propagator`), make no
+      constraints: 200 neighbours that somebody drew round would outweigh all others.
     """
 
     subspace: int | str = "auto"
@@ -267,6 +288,7 @@ class ConstrainedSpectral(InformedClusterer):
     tol: float | None = None
     max_iter: int = 300
     regularization: float | str = "auto"
+    every_label: bool = False
 
     homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
     _places_known: ClassVar[bool] = True
@@ -355,6 +377,7 @@ class ConstrainedSpectral(InformedClusterer):
             why = "is of a subspace, and the full problem has none"
             raise InputError(f"regularization: {self.regularization} {why}; give another subspace")
         check_tolerance(self.tol)
+        check_flag(self.every_label, "every_label")
         self._check_parameter()
 
     def _run(
@@ -374,9 +397,10 @@ class ConstrainedSpectral(InformedClusterer):
             self._choice, self._amount = None, known.n_constraints
             self._acted, self._asked = False, {}
             return
-        request = self._request(work, known, k, seed)
+        said = known if self.every_label else _statements(work, known)
+        request = self._request(work, said, k, seed)
         fixed = last[0] if last is not None and last[1] == k else None
-        depends = type(self).__name__, self._depends(), seed, fixed, known
+        depends = type(self).__name__, self._depends(), seed, fixed, said
 
         def embedding() -> tuple[SelectedModel, EigenSolution]:
             # Together: which eigenvectors the second step uses depends on what the first needed.

@@ -36,7 +36,7 @@ from mustlink.graph import Graph
 from mustlink.kernels.blocks import row_slices
 from mustlink.kernels.threads import in_threads
 from mustlink.neighbors.points_by_rows import is_rows
-from mustlink.propagation.prior import statements
+from mustlink.propagation.prior import note_repeated, statements_of_rows
 from mustlink.selection.constrained_fit import USUAL
 
 Ints = NDArray[np.int64]
@@ -104,12 +104,8 @@ class LabelClusters(InformedClusterer):
                 "every class, or take CSP (-m csp)"
             )
         prior, belief, given = None, None, labels
-        labels = statements(graph, given)
-        if (left_out := int(np.count_nonzero(labels != given))) > 0:
-            recorder.note(
-                f"labels: {left_out} are beside others of their class, which has far more than the "
-                "rest: they are answered as they are, and not spread"
-            )
+        labels = statements_of_rows(work, given, graph.rows)
+        note_repeated(int(np.count_nonzero(labels != given)), recorder)
         if priors is not None:
             prior, belief = priors.of(self.parts, self.belief, labels)
         elif self.parts:

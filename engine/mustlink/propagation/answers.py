@@ -236,18 +236,21 @@ def refined(problem: PropagationProblem, P: Block) -> Block:
 # --- attributes, warnings, report
 
 
-def conclude(estimator: Any, spread: Any, P: Any, known: LabelSet, *, last: bool = True) -> None:
+def conclude(
+    estimator: Any, spread: Any, P: Any, known: LabelSet, said: LabelSet, *, last: bool = True
+) -> None:
     """Set labels, distributions `P` (n, K) and report of an estimator; `P` may be on disk.
 
-    `spread` is a `held_out.PropagationResult`. Unless it is the `last` step of a method, classes
+    `spread` is a `held_out.PropagationResult` of the labels `said`, all or some of the `known`,
+    whose others are answered as they are. Unless it is the `last` step of a method, classes
     are not its result, and there are no warnings about them.
     """
     problem, solution, best = spread.problem, spread.solution, spread.best
     work = problem.work
     way, recorder, classes, given = best.way, problem.recorder, estimator.classes_, known.rows
     own = known.of_rows
-    alone = np.flatnonzero(own >= 0)  # labelled, without an edge: they keep their own class
-    alone = alone[work.places(alone) < 0]
+    alone = np.flatnonzero(own >= 0)  # without an edge, or not spread: they keep their own class
+    alone = alone[(work.places(alone) < 0) | (said.of_rows[alone] < 0)]
     if work.home == MEMORY and work.graph.shares is not None:
         own = given  # representatives have labels by their rows, which may have others
         if _keeps_labels(spread):

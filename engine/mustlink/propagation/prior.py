@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.context.method_cost import TOGETHER
 from mustlink.core.check import EQUAL_ROWS, check_two_classes, labels_of_nodes, numeric_array
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
 
 _SUM = 1e-6  # by which a distribution may miss 1
@@ -199,6 +199,13 @@ class LabelSet:
         nodes[held] = -1
         return replace(self, nodes=nodes)
 
+    def statements(self, work: Any) -> LabelSet:
+        """The same without the labels of nodes that repeat others, see `statements`; a note."""
+        found = replace(self, nodes=statements(work, self.nodes))
+        repeated = np.count_nonzero((self.of_rows >= 0) & (found.of_rows < 0))
+        note_repeated(int(repeated), work.recorder)
+        return found
+
 
 # --- Labels that say something new, and those that repeat what their neighbours say
 #
@@ -206,51 +213,93 @@ class LabelSet:
 # 200. Where other classes have three labels each, 200 sources of one class take their nodes.
 
 _FAR_MORE = 2.0  # times the labels of the other classes, by their median
-_REPEATED = 0.5  # share of the neighbours of a class's labels that have its label, too
+_REPEATED = 0.5  # mean company from which a class was drawn round, twice that of the others
+_ALONE = 0.02  # company below which a label is none of those that were drawn round
+_DIGITS = 3  # of company: homes sum in other orders, and must decide alike
 
 
-def statements(graph: Graph, labels: Ints) -> Ints:
-    """Labels (n,) of rows, -1 unknown, without repeated ones of classes that have far more.
+def statements(work: Any, labels: Ints) -> Ints:
+    """Labels (n,) of nodes, -1 unknown, without repeated ones of classes that have far more.
 
-    Of a class with more than twice the median number of labels of the others, of whose neighbours
-    at least half have its label, too, a set without neighbours is left, at most the median number:
-    those with the fewest neighbours among the class's labels, which were not drawn round, of equals
-    the first of a random order. Labels here and there stay, also where they are a third of all rows
-    and most have neighbours among each other. Cost: the edges of such labels.
+    The company of a node i with label c is Σ_j w_ij [y_j = c]/d_i over the other nodes. A class
+    with a mean of at least 1/2, that has more than twice the median number m of labels of the
+    classes with less than half of its own, keeps m of them: first those in hardly any company,
+    which were not drawn round, then those in most, which are in the middle; and one in every
+    component. Labels here and there
+    stay, also where they are a third of all nodes and most have neighbours among each other, and so
+    do all where every class was drawn round. The same in every home. Cost: nothing where classes
+    have about as many labels, else a product with a column a class.
     """
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
+    if classes.size < 2 or counts.max() <= _FAR_MORE * counts.min():
+        return labels
+    codes = np.where(labels >= 0, np.searchsorted(classes, labels), -1)
+    nodes, company, component = _company(work, codes, classes.size)
+    own = codes[nodes]
+    counts = np.bincount(own, minlength=classes.size)
+    mean = np.bincount(own, company, classes.size) / np.maximum(counts, 1)
     found, rng = labels, np.random.default_rng(0)
-    for at in range(classes.size if classes.size > 1 else 0):
-        usual = int(np.ceil(np.median(np.delete(counts, at))))
-        if counts[at] <= _FAR_MORE * usual:
+    for c in np.flatnonzero(mean >= _REPEATED):
+        others = counts[2.0 * mean < mean[c]]
+        usual = int(np.ceil(np.median(others))) if others.size else counts[c]
+        if counts[c] <= _FAR_MORE * usual:
             continue
-        rows = rng.permutation(np.flatnonzero(labels == classes[at]))
-        company = _company(graph, rows)
-        if company.mean() >= _REPEATED:
-            alone = _apart(graph, rows[np.argsort(company, kind="stable")])
-            found = found.copy() if found is labels else found
-            found[np.setdiff1d(rows, alone[:usual])] = -1
+        rows = rng.permutation(np.flatnonzero(own == c))
+        order = np.where(company[rows] < _ALONE, -np.inf, -company[rows])
+        rows = rows[np.argsort(order, kind="stable")]
+        kept = np.union1d(np.arange(usual), np.unique(component[rows], return_index=True)[1])
+        found = found.copy() if found is labels else found
+        found[nodes[np.delete(rows, kept)]] = -1
     return found
 
 
-def _company(graph: Graph, rows: Ints) -> NDArray[np.float64]:
-    """Share of the neighbours of each one's node that are nodes of rows (m,), (m,)."""
-    nodes: Any = rows if graph.rows is None else graph.rows[rows]
-    there = np.zeros(graph.n_nodes)
-    there[nodes] = 1.0
-    edges = graph.affinity[nodes] > 0
-    found: NDArray[np.float64] = np.rint(edges @ there) / np.maximum(np.diff(edges.indptr), 1)
-    return found
+def _company(work: Any, codes: Ints, k: int) -> tuple[Ints, Floats, Ints]:
+    """Nodes (m,) with an edge and one of k classes, their company (m,) and components (m,)."""
+    space, laplacian = work.space, work.laplacian
+    root, own = laplacian.root_degree, work.to_working_order(codes)
+    nodes = np.flatnonzero(codes >= 0)
+    at = np.asarray(work.positions(nodes), dtype=np.int64)
+
+    def of(v: Any) -> Any:
+        return space.take(space.column(v), np.maximum(at, 0))[:, 0]
+
+    there = (at >= 0) & (of(root) > 0)
+    nodes, at = nodes[there], at[there]
+    share = np.zeros(nodes.size)
+    for first in range(0, k, TOGETHER):
+        some = np.arange(first, min(first + TOGETHER, k))
+
+        def indicator(c: Any, root: Any, some: Ints = some) -> Any:
+            return (c[:, None] == some) * root[:, None]
+
+        away = space.take(laplacian.apply(space.rowwise(indicator, own, root)), at)
+        mine = np.flatnonzero(np.isin(codes[nodes], some))
+        share[mine] = away[mine, codes[nodes[mine]] - first]
+    company = np.round(of(laplacian.diagonal) - share / of(root), _DIGITS)
+    return nodes, company, of(laplacian.null.component).astype(np.int64)
 
 
-def _apart(graph: Graph, rows: Ints) -> Ints:
-    """Rows in their order, but for those that are neighbours or copies of an earlier one."""
-    nodes: Any = rows if graph.rows is None else graph.rows[rows]
-    taken, shut = [], np.zeros(graph.n_nodes, dtype=np.bool_)
-    indices, ends = graph.affinity.indices, graph.affinity.indptr
-    for row, node in zip(rows.tolist(), nodes.tolist(), strict=True):
-        if not shut[node]:
-            taken.append(row)
-            shut[node] = True
-            shut[indices[ends[node] : ends[node + 1]]] = True
-    return np.array(taken, dtype=np.int64)
+def statements_of_rows(work: Any, labels: Ints, node_of: Any) -> Ints:
+    """The same for labels (n,) of rows, by their nodes (n,): copies of a node are one statement.
+
+    `node_of` is None where every row is a node.
+    """
+    if node_of is None:
+        return statements(work, labels)
+    node_of, known = node_of[:], labels >= 0  # it may be on disk
+    nodes = np.full(work.n_nodes, -1, dtype=np.int64)
+    nodes[node_of[known]] = labels[known]
+    found = statements(work, nodes)
+    return labels if found is nodes else np.where(found[node_of] >= 0, labels, -1)
+
+
+SPREAD = "they are answered as they are, and not spread"
+
+
+def note_repeated(count: int, recorder: Recorder, what: str = SPREAD) -> None:
+    """Say how many labels were left out, and `what` that means."""
+    if count:
+        recorder.note(
+            f"labels: {count} are beside others of their class, which has far more than the rest: "
+            f"{what}"
+        )
