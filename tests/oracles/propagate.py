@@ -194,6 +194,8 @@ def statements_dense(W, labels):
         others = [own[o].size for o in own if mean[o] < mean[c] / 2]
         if mean[c] < 0.5 or not others or members.size <= 2 * np.ceil(np.median(others)):
             continue
+        if members.size >= len(W) / 4:
+            continue
         rows = rng.permutation(members)
         order = sorted(rows, key=lambda i: -9.0 if company[i] < 0.02 else -company[i])
         kept = order[: int(np.ceil(np.median(others)))]

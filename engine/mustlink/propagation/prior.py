@@ -215,6 +215,7 @@ class LabelSet:
 _FAR_MORE = 2.0  # times the labels of the other classes, by their median
 _REPEATED = 0.5  # mean company from which a class was drawn round, twice that of the others
 _ALONE = 0.02  # company below which a label is none of those that were drawn round
+_MOST = 0.25  # of all nodes: nobody draws round so many
 _DIGITS = 3  # of company: homes sum in other orders, and must decide alike
 
 
@@ -225,10 +226,10 @@ def statements(work: Any, labels: Ints) -> Ints:
     with a mean of at least 1/2, that has more than twice the median number m of labels of the
     classes with less than half of its own, keeps m of them: first those in hardly any company,
     which were not drawn round, then those in most, which are in the middle; and one in every
-    component. Labels here and there
-    stay, also where they are a third of all nodes and most have neighbours among each other, and so
-    do all where every class was drawn round. The same in every home. Cost: nothing where classes
-    have about as many labels, else a product with a column a class.
+    component. Labels here and there stay, also where they are a third of all nodes and most have
+    neighbours among each other, those of a quarter of all nodes, and all where every class was
+    drawn round. The same in every home. Cost: nothing where classes have about as many labels, else
+    a product with a column a class.
     """
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     if classes.size < 2 or counts.max() <= _FAR_MORE * counts.min():
@@ -242,7 +243,7 @@ def statements(work: Any, labels: Ints) -> Ints:
     for c in np.flatnonzero(mean >= _REPEATED):
         others = counts[2.0 * mean < mean[c]]
         usual = int(np.ceil(np.median(others))) if others.size else counts[c]
-        if counts[c] <= _FAR_MORE * usual:
+        if counts[c] <= _FAR_MORE * usual or counts[c] >= _MOST * labels.size:
             continue
         rows = rng.permutation(np.flatnonzero(own == c))
         order = np.where(company[rows] < _ALONE, -np.inf, -company[rows])
