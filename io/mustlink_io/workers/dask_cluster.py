@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from typing import Any
 
+from mustlink.core.resources import return_large_blocks
 from mustlink.errors import InputError
 from mustlink_io.system import needed
 
@@ -47,7 +48,9 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
                         silence_logs=logging.CRITICAL,
                     )
                 )
-            yield closing.enter_context(distributed.Client(cluster))
+            client = closing.enter_context(distributed.Client(cluster))
+            client.run(return_large_blocks)  # where Dask gives every freed page back at once
+            yield client
             return
         try:
             client = closing.enter_context(distributed.Client(scheduler, timeout=_ANSWER))
