@@ -27,6 +27,7 @@ from mustlink.advice.candidates import (
     OF_NETWORKS,
     OF_PAIRS,
     OF_POINTS,
+    OF_SPARSE,
     PAIRS,
     PAIRS_OF_NETWORKS,
     WAYS,
@@ -324,7 +325,9 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.kind == PAIRS:
             both = (BOTH_OF_NETWORKS if network else OF_BOTH) if data.all_classes else ()
             return *(PAIRS_OF_NETWORKS if network else OF_PAIRS), *both
-        return OF_NETWORKS if network else OF_POINTS
+        if network:
+            return OF_NETWORKS
+        return OF_SPARSE if sp.issparse(data.points) else OF_POINTS
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
         """Whether a way can be fitted to the data where they are."""

@@ -78,6 +78,10 @@ OF_POINTS = (
     Way("GFHF with columns", "GFHF", (0.29, 0.52, 0.66), (COLUMNS,), 3.0),
     Way("GFHF with columns alone", "GFHF", (0.21, 0.41, 0.63), (ALONE,), 30.0),
 )
+OF_SPARSE = (  # points whose columns nothing is learned from
+    OF_POINTS[0],
+    Way("GFHF with FastGE and NCut", "GFHF", (0.51, 0.57, 0.66), ("FastGE", "NCut"), 0.3),
+)
 OF_NETWORKS = (
     Way("LLGC", "LLGC", (0.58, 0.68, 0.74)),
     Way("GFHF", "GFHF", (0.29, 0.43, 0.54)),
@@ -117,7 +121,8 @@ BOTH_OF_NETWORKS = (
 WAYS = {
     way.name: way
     for way in (
-        *OF_POINTS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, *OF_BOTH, *BOTH_OF_NETWORKS, NCUT
+        *OF_POINTS, *OF_SPARSE, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, *OF_BOTH,
+        *BOTH_OF_NETWORKS, NCUT,
     )
 }  # fmt: skip
 
