@@ -39,7 +39,6 @@ SEE = {
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "propagation/cluster_kernel.py": "makes the graph of the nodes that count",
-    "propagation/prior.py": "walks along edges between labelled nodes",
     "propagation/propagator.py": "none: a number of edges",
     "discretize/merge_tree.py": "sums edges between small clusters, after the fit",
     "discretize/satisfaction.py": "moves nodes along edges and pairs, after the fit",
