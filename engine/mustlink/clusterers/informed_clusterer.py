@@ -246,8 +246,7 @@ def _statements(work: Any, known: Constraints) -> Constraints:
     labels = statements_of_rows(work, rows.labels, node_of if copies is None else copies.rows)
     if labels is rows.labels:
         return known
-    left_out = int(np.count_nonzero(labels != rows.labels))
-    note_repeated(left_out, work.recorder, "clusters are made without them")
+    note_repeated(rows.labels, labels, work.recorder, "clusters are made without them")
     found = rows.having(labels=labels)
     return found if copies is None else copies.folded(found)
 

@@ -105,7 +105,7 @@ class LabelClusters(InformedClusterer):
             )
         prior, belief, given = None, None, labels
         labels = statements_of_rows(work, given, graph.rows)
-        note_repeated(int(np.count_nonzero(labels != given)), recorder)
+        note_repeated(given, labels, recorder)
         if priors is not None:
             prior, belief = priors.of(self.parts, self.belief, labels)
         elif self.parts:

@@ -35,10 +35,7 @@ RATES: dict[str, tuple[float, float]] = {
     "multigrid set-up": (0.09, 0.16),
     "looking at the result": (0.025, 0.0),
     "candidate regularisations": (0.075, 0.1),  # stored weights times clusters, times columns
-    "eigenvectors": (
-        0.0085,
-        0.011,
-    ),  # products and Gram matrices of blocks, see `step_work`
+    "eigenvectors": (0.0085, 0.011),  # products and Gram matrices, `method_cost.step_work`
     "propagating": (0.019, 0.028),  # stored weights times columns and what loading them costs
     "labels held out, by way": (0.08, 0.0),  # stored weights times columns, ways and folds
     "steps": (0.01, 0.02),  # of an ill-conditioned system: stored weights times columns times steps
@@ -95,7 +92,12 @@ def other_seconds(n: int, d: int, entries: int) -> float:
         products = min(MORE * MET * n, 5.0 * entries * entries / max(d, 1))
         return duration("columns", products) + duration("sums", n * n) + duration("lists", n)
     pairs = 1e-9 * (10 + d) * float(n) ** 2
-    return pairs if pairs <= ENOUGH else duration("descent", n * (d + 50.0))
+    return pairs if pairs <= ENOUGH else descent_seconds(n, d)
+
+
+def descent_seconds(n: int, d: int) -> float:
+    """Of NN-descent among n rows of d columns."""
+    return duration("descent", n * (d + 50.0))
 
 
 def compares_all(n: int, d: int, k: int, *, tree: bool) -> bool:

@@ -24,7 +24,7 @@ from mustlink.context.neighbor_cost import (
     descent_bytes,
     sparse_bytes,
 )
-from mustlink.context.rates import duration
+from mustlink.context.rates import descent_seconds
 from mustlink.core.check import as_points, check_positive
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
@@ -439,7 +439,7 @@ def descent_lists(
         NNDescent(tiny.astype(np.float32), n_neighbors=4, **how)
     n, d = X.shape
     with in_time(recorder) as (until, _):
-        share = until.remaining() / duration("descent", n * (d + 50.0))
+        share = until.remaining() / descent_seconds(n, d)
         if share < 1:
             how["n_iters"] = max(1, int(share * np.log2(n)))
             recorder.skip_for_time("neighbours are searched in fewer rounds than usual")

@@ -202,8 +202,7 @@ class LabelSet:
     def statements(self, work: Any) -> LabelSet:
         """The same without the labels of nodes that repeat others, see `statements`; a note."""
         found = replace(self, nodes=statements(work, self.nodes))
-        repeated = np.count_nonzero((self.of_rows >= 0) & (found.of_rows < 0))
-        note_repeated(int(repeated), work.recorder)
+        note_repeated(self.of_rows, found.of_rows, work.recorder)
         return found
 
 
@@ -297,9 +296,9 @@ def statements_of_rows(work: Any, labels: Ints, node_of: Any) -> Ints:
 SPREAD = "they are answered as they are, and not spread"
 
 
-def note_repeated(count: int, recorder: Recorder, what: str = SPREAD) -> None:
-    """Say how many labels were left out, and `what` that means."""
-    if count:
+def note_repeated(known: Ints, said: Ints, recorder: Recorder, what: str = SPREAD) -> None:
+    """Say how many of the labels `known` (n,) are not in `said` (n,), and `what` that means."""
+    if count := np.count_nonzero(known != said):
         recorder.note(
             f"labels: {count} are beside others of their class, which has far more than the rest: "
             f"{what}"

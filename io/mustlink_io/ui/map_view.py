@@ -206,7 +206,7 @@ class MapView:
         names = COLOURINGS if session.tells_confidence else COLOURINGS[:1]
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
         self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
-        self._waiting, self._wide, self._high = False, _WIDE, _HIGH
+        self._waiting, self._pixels = False, {"inner_width": _WIDE, "inner_height": _HIGH}
         self.legend = Legend(session, status, changed_names, self._fade)
         self.hovered = panel().pane.HTML(
             "", height=18, css_classes=["hovered"], sizing_mode="stretch_width", margin=(0, 10)
@@ -330,8 +330,8 @@ class MapView:
         self.figure.on_event(MouseMove, self._moves)
         for event in (RangesUpdate, Reset, LODEnd):
             self.figure.on_event(event, self._moved)
-        self.figure.on_change("inner_width", self._resized)
-        self.figure.on_change("inner_height", self._resized)
+        for side in self._pixels:
+            self.figure.on_change(side, self._resized)
 
     def _ranges(self) -> Any:
         x, y = self.figure.x_range, self.figure.y_range
@@ -342,7 +342,7 @@ class MapView:
         ranges = (x0, x1), (y0, y1) = self._ranges()
         if not (x1 > x0 and y1 > y0):
             return
-        image = packed(self._picture.drawn(ranges, self._wide, self._high))
+        image = packed(self._picture.drawn(ranges, *self._pixels.values()))
         self.pixels.data = {
             "image": [image],
             "x": [x0],
@@ -363,7 +363,7 @@ class MapView:
     def _resized(self, which: str, _: Any, pixels: Any) -> None:
         """Draw as many pixels as the browser has room for."""
         if pixels >= _LEAST:
-            setattr(self, "_wide" if which == "inner_width" else "_high", min(int(pixels), _WIDEST))
+            self._pixels[which] = min(int(pixels), _WIDEST)
             self._moved(None)
 
     def _lassoed(self, event: Any) -> None:
