@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from functools import partial
 
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -565,14 +566,17 @@ def test_a_refit_says_nothing_of_what_was_held_out_before():
     assert "by_size" not in est.refit(labels).report_.extra.get("held_out", {})
 
 
-def test_sparse_rows_are_tried_by_more_than_one_way():
+@pytest.mark.parametrize("sparse", [True, False])
+def test_rows_without_columns_are_tried_by_more_than_one_way(sparse, tmp_path):
     """Of columns that nothing is learned from the graph's ways are left, and one is judged."""
     rng = np.random.default_rng(0)
     y = np.arange(240) % 3
-    words = rng.poisson(0.1 + 0.9 * (np.arange(60) % 3 == y[:, None]))
+    words = rng.poisson(0.1 + 0.9 * (np.arange(60) % 3 == y[:, None])).astype(float)
     words[words.sum(axis=1) == 0, 0] = 1
     known = np.where(np.arange(240) < 36, y, -1)
-    est = ml.Auto(random_state=0).fit(sp.csr_matrix(words.astype(float)), known)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        rows = sp.csr_matrix(words) if sparse else file.create_dataset("X", data=words)
+        est = ml.Auto(random_state=0).fit(rows, known)
     assert [row["name"] for row in est.candidates_] == ["GFHF", "GFHF with FastGE and NCut"]
     assert all(row["held_out"] is not None for row in est.candidates_)
     assert np.mean(est.labels_ == y) > 0.9

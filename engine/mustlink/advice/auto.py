@@ -27,10 +27,10 @@ from mustlink.advice.candidates import (
     OF_NETWORKS,
     OF_PAIRS,
     OF_POINTS,
-    OF_SPARSE,
     PAIRS,
     PAIRS_OF_NETWORKS,
     WAYS,
+    WITHOUT_COLUMNS,
     Candidate,
     Held,
     Trial,
@@ -75,6 +75,11 @@ _OF_TABLES = 10.0  # labels of points: what is usual differs more from table to 
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
+
+
+def _without_columns(points: Any) -> bool:
+    """Whether nothing is learned from columns: sparse rows, rows read by blocks, none."""
+    return points is None or is_rows(points) or sp.issparse(points)
 
 
 @dataclass(eq=False, repr=False)
@@ -327,12 +332,11 @@ class Auto(ClusterMixin, GraphEstimator):
             return *(PAIRS_OF_NETWORKS if network else OF_PAIRS), *both
         if network:
             return OF_NETWORKS
-        return OF_SPARSE if sp.issparse(data.points) else OF_POINTS
+        return WITHOUT_COLUMNS if _without_columns(data.points) else OF_POINTS
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
         """Whether a way can be fitted to the data where they are."""
-        no_columns = data.points is None or is_rows(data.points) or sp.issparse(data.points)
-        if no_columns and {COLUMNS, ALONE} & set(way.parts):
+        if _without_columns(data.points) and {COLUMNS, ALONE} & set(way.parts):
             return False
         if way.parts and (data.prior is not None or not in_memory):
             return False

@@ -78,7 +78,7 @@ OF_POINTS = (
     Way("GFHF with columns", "GFHF", (0.29, 0.52, 0.66), (COLUMNS,), 3.0),
     Way("GFHF with columns alone", "GFHF", (0.21, 0.41, 0.63), (ALONE,), 30.0),
 )
-OF_SPARSE = (  # points whose columns nothing is learned from
+WITHOUT_COLUMNS = (  # points that are sparse or read by blocks: nothing is learned from columns
     OF_POINTS[0],
     Way("GFHF with FastGE and NCut", "GFHF", (0.51, 0.57, 0.66), ("FastGE", "NCut"), 0.3),
 )
@@ -121,7 +121,7 @@ BOTH_OF_NETWORKS = (
 WAYS = {
     way.name: way
     for way in (
-        *OF_POINTS, *OF_SPARSE, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, *OF_BOTH,
+        *OF_POINTS, *WITHOUT_COLUMNS, *OF_NETWORKS, *OF_PAIRS, *PAIRS_OF_NETWORKS, *OF_BOTH,
         *BOTH_OF_NETWORKS, NCUT,
     )
 }  # fmt: skip
