@@ -192,6 +192,8 @@ def test_a_report_tells_the_cut_and_the_least():
     lines = repr(ncut(2).fit(W).report_)
     told = ncut(2).fit(W).report_.extra["ncut"]
     assert f"normalised cut    {told['found']:.4g}; none into 2 clusters is below" in lines
+    apart = ncut(2).fit(sp.block_diag([np.ones((5, 5)), np.ones((5, 5))]).tocsr())
+    assert "none into" not in repr(apart.report_)  # that no cut is below 0 is no news
 
 
 # --- how vectors become clusters, by evidence

@@ -173,11 +173,11 @@ def network_in_words(found: Mapping[str, Any]) -> str:
 
 
 def ncut_in_words(found: Mapping[str, Any]) -> str:
-    """A normalised cut and the least there can be, see `discretize.cuts.least_cut`."""
+    """A normalised cut and the least there can be if above 0, see `discretize.cuts.least_cut`."""
     text = f"{found['found']:.4g}"
     if found["added"]:
         text += f" with {found['added']:g} of the mean degree added to degrees"
-    if found["least"] is None:
+    if not found["least"]:
         return text
     return f"{text}; none into {found['clusters']} clusters is below {found['least']:.4g}"
 
