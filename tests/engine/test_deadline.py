@@ -171,16 +171,16 @@ class Drawer:
 def test_nothing_is_kept_once_something_was_left_out():
     drawer, recorder = Drawer(), over()
     cache = StageCache(recorder, drawer)
-    assert cache.kept("one", cache.name_of("one", "here"), lambda: 1) == 1
+    assert cache.cached("one", cache.name_of("one", "here"), lambda: 1) == 1
     assert len(drawer.kept) == 1
 
     def cut():
         recorder.skip_for_time("half of it")
         return 2
 
-    assert cache.kept("two", cache.name_of("two", "here"), cut) == 2
+    assert cache.cached("two", cache.name_of("two", "here"), cut) == 2
     assert cache.name_of("three", "here") is None
-    assert cache.kept("one", "one", lambda: 3) == 3  # nor recalled: it may be of something else
+    assert cache.cached("one", "one", lambda: 3) == 3  # nor recalled: it may be of something else
     assert len(drawer.kept) == 1
 
 
@@ -305,7 +305,7 @@ def test_a_graph_that_was_cut_short_while_it_was_written_is_not_recalled(tmp_pat
             recorder.warn("what is said")
             return write(2, block(recorder), {"kind": "knn"}, np.arange(2, dtype=np.int32))
 
-        found = cache.kept_graph("graph on disk", cache.name_of("graph", "data"), make)
+        found = cache.cached_graph("graph on disk", cache.name_of("graph", "data"), make)
         assert found.n_entries == 2
         assert "what is said" in recorder.warnings
         return folder.recalled

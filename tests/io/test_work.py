@@ -150,20 +150,20 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
         recorder = Recorder()
         cache = StageCache(recorder, work_folder.WorkFolder(tmp_path / "w", "data"))
         name = cache.name_of("stage", "origin", 1, None)
-        value = cache.kept("stage", name, compute)
+        value = cache.cached("stage", name, compute)
         assert value[0].tolist() == [0, 1, 2]
         assert recorder.notes == ["remarkable"]
         cache.settle()
     assert len(calls) == 1
-    cache.kept("stage", cache.name_of("stage", "origin", 2, None), compute)
-    cache.kept("stage", cache.name_of("stage", None, 1, None), compute)
+    cache.cached("stage", cache.name_of("stage", "origin", 2, None), compute)
+    cache.cached("stage", cache.name_of("stage", None, 1, None), compute)
     assert len(calls) == 3
 
 
 def test_what_has_no_digest_is_not_kept(tmp_path):
     cache = StageCache(Recorder(), work_folder.WorkFolder(tmp_path / "w", "data"))
     assert cache.name_of("stage", "origin", object()) is None
-    assert cache.kept("stage", None, lambda: 3) == 3
+    assert cache.cached("stage", None, lambda: 3) == 3
     assert not (tmp_path / "w").exists()
 
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     (tmp_path / "w").write_text("a file where the folder should be")
     keeper = work_folder.WorkFolder(tmp_path / "w", "data")
     cache = StageCache(Recorder(), keeper)
-    assert cache.kept("stage", cache.name_of("stage", "origin"), lambda: 3) == 3
+    assert cache.cached("stage", cache.name_of("stage", "origin"), lambda: 3) == 3
     keeper.settle()
     assert "not stored" in keeper.troubles[0]
 

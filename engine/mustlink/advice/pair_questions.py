@@ -59,16 +59,16 @@ class Neighbourhoods:
     @classmethod
     def of(cls, situation: Situation, avoid: Ints) -> Self:
         """From pairs and labels of nodes with edges; `avoid` (a, 2) working nodes."""
-        given, labels = situation.given, None
-        pairs, belief = given.merged
+        known, labels = situation.known, None
+        pairs, belief = known.merged
         ends = situation.at(pairs)
         there = (ends >= 0).all(axis=1)
         ends, belief = ends[there], belief[there]
-        if given.labels is not None:
+        if known.labels is not None:
             labels = np.full(situation.m, -1, dtype=np.int64)
-            rows = np.flatnonzero(given.labels >= 0)
+            rows = np.flatnonzero(known.labels >= 0)
             at = situation.at(rows)
-            labels[at[at >= 0]] = given.labels[rows[at >= 0]]
+            labels[at[at >= 0]] = known.labels[rows[at >= 0]]
         certain = gather(ends[belief > 0], ends[belief < 0], labels)
         certain = certain.without(*outvoted(certain))
         group = np.unique(certain.grouped[0], return_inverse=True)[1]
@@ -376,36 +376,36 @@ def settled(est: Any, moved: float = 0.02, draws: int = 3, random_state: Any = 0
     draws = as_integer(draws, "draws", 1)
     rng = as_random_state(random_state)
     est = chosen(est)
-    given = constraints_of_fit(est)
-    if given.is_empty:
+    known = constraints_of_fit(est)
+    if known.is_empty:
         return Settled(1.0, 0.0, enough=False, draws=0)
-    share = _OF_PAIRS if given.kind == "pairs" else _HELD
+    share = _OF_PAIRS if known.kind == "pairs" else _HELD
     shares = np.unique(est.labels_, return_counts=True)[1] / est.labels_.size
     limit = max(moved * (1.0 - float(shares @ shares)) - 1.0 / est.labels_.size, 0.0)
     found: list[tuple[float, float]] = []
     for _ in range(draws):
         if sum(one for one, _ in found) > draws * limit:
             break  # whatever the others are, their mean is above the limit
-        kept, held = given.split(share, rng)
+        rest, held = known.split(share, rng)
         with suppress(InputError):  # the rest may be too little
             if not held.is_empty:  # as with one label a class
-                found.append(_without(est, kept, held))
+                found.append(_without(est, rest, held))
     if not found:
         return Settled(1.0, 0.0, enough=False, draws=0)
     changed, agreed = (float(np.mean(column)) for column in zip(*found, strict=True))
     return Settled(changed, agreed, changed <= limit, len(found), share)
 
 
-def _without(est: Any, kept: Any, held: Any) -> tuple[float, float]:
+def _without(est: Any, rest: Any, held: Any) -> tuple[float, float]:
     """Share of the rows with another result without `held`, and of `held` that is predicted."""
     twin = copy(est)
     if hasattr(est, "given_labels_"):
         out = held.labels >= 0
-        given = np.asarray(est.given_labels_)
-        nothing = "" if given.dtype.kind in "OU" else -1
-        twin.refit(np.where(out, nothing, given), observer=Unheard())
-        right = float(np.mean(twin.labels_[out] == given[out]))
+        labels = np.asarray(est.given_labels_)
+        nothing = "" if labels.dtype.kind in "OU" else -1
+        twin.refit(np.where(out, nothing, labels), observer=Unheard())
+        right = float(np.mean(twin.labels_[out] == labels[out]))
     else:
-        twin.refit(constraints=kept, observer=Unheard())
-        right = satisfaction(twin.labels_, held, given=kept)["kept_weighted"]
+        twin.refit(constraints=rest, observer=Unheard())
+        right = satisfaction(twin.labels_, held, given=rest)["kept_weighted"]
     return float(np.mean(twin.labels_ != est.labels_)), right

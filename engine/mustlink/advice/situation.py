@@ -31,25 +31,25 @@ Ints = NDArray[np.int64]
 class Situation:
     """A fitted estimator, its graph's `laplacian`, and `rows` (m,): an input row of every node.
 
-    `labelled` (m,) is whether a node has a label, `given` are the constraints of rows.
+    `labelled` (m,) is whether a node has a label, `known` are the constraints of rows.
     """
 
     estimator: Any
     laplacian: NormalizedLaplacian
     rows: Ints
     labelled: NDArray[np.bool_]
-    given: Constraints
+    known: Constraints
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
         """Of a fitted estimator; raises InputError where it takes no labels and no constraints."""
         estimator = chosen(estimator)
-        given, graph = constraints_of_fit(estimator), estimator.graph_
+        known, graph = constraints_of_fit(estimator), estimator.graph_
         weights = getattr(estimator, "_row_weights", None)
         laplacian = laplacian_of(estimator._view(graph, Recorder(Unheard()), row_weights=weights))
         labelled = np.zeros(laplacian.size, dtype=np.bool_)
-        found = cls(estimator, laplacian, graph.first_rows[laplacian.nodes], labelled, given)
-        at = found.at(_labelled_rows(given))
+        found = cls(estimator, laplacian, graph.first_rows[laplacian.nodes], labelled, known)
+        at = found.at(_labelled_rows(known))
         labelled[at[at >= 0]] = True
         return found
 
@@ -69,7 +69,7 @@ class Situation:
         graph = self.estimator.graph_
         shut = np.zeros(graph.n_nodes, dtype=np.bool_)
         shut[self.laplacian.nodes] = True
-        rows = np.concatenate([_labelled_rows(self.given), avoid])
+        rows = np.concatenate([_labelled_rows(self.known), avoid])
         shut[rows if graph.rows is None else graph.rows[rows]] = True
         return graph.first_rows[~shut]
 
@@ -126,8 +126,8 @@ def constraints_of_fit(estimator: Any) -> Constraints:
     return estimator.constraints_
 
 
-def _labelled_rows(given: Constraints) -> Ints:
-    return np.empty(0, np.int64) if given.labels is None else np.flatnonzero(given.labels >= 0)
+def _labelled_rows(known: Constraints) -> Ints:
+    return np.empty(0, np.int64) if known.labels is None else np.flatnonzero(known.labels >= 0)
 
 
 # --- What a question is worth

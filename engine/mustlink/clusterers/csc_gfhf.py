@@ -225,7 +225,7 @@ class CSCGFHF(GraphClusterer):
             raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
         depends = type(self).__name__, self._depends(), seed, y, prior, belief
         part = answered(work.laplacian, P)  # 11
-        found = work.kept(
+        found = work.cached(
             "stationary labelings",
             depends,
             lambda: self._stationary(view, part, part.to_working_order(P), k),  # 4-16
@@ -240,7 +240,7 @@ class CSCGFHF(GraphClusterer):
             with recorder.stage("clusters"):
                 return assign(rows, k, way, seed, space=part.space).labels
 
-        clusters = work.kept("clusters", depends, clustered)
+        clusters = work.cached("clusters", depends, clustered)
         with recorder.stage("labels"):
             codes = np.where(np.isin(given, classes), np.searchsorted(classes, given), -1)
             whole = np.full(graph.n_nodes, -1, dtype=np.int64)

@@ -410,9 +410,9 @@ class ConstrainedSpectral(InformedClusterer):
             with recorder.stage("clusters"):
                 return cluster(request, choice, solution, rows)
 
-        choice, solution = work.kept("embedding", depends, embedding, KEPT)
+        choice, solution = work.cached("embedding", depends, embedding, KEPT)
         rows = request.rows(solution)
-        clusters = work.kept("clusters", depends, clustered)
+        clusters = work.cached("clusters", depends, clustered)
         clusters = self._pulled(work, clusters, known, k)
         self.labels_ = self._labels(work, clusters, k)
         with recorder.stage("labels"):

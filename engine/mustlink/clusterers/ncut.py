@@ -436,7 +436,7 @@ class NormalizedCuts:
                     work.recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
                     return (rows[:, 1] > split).astype(np.int64)
 
-            clusters = work.kept("clusters", (k, way, tau, *how.values()), clustered)
+            clusters = work.cached("clusters", (k, way, tau, *how.values()), clustered)
             convergence, beyond = found.convergence, found.beyond
             return NormalizedCut(clusters, embedding, values, convergence, beyond, variant=way)
 

@@ -269,7 +269,7 @@ class PropagatedConstraints(InformedClusterer):
         self._F: AllPairs | None = None
         depends = type(self).__name__, self._depends(), seed, known, rows.room
         types = (PropagatedPairs, NewEdges, Convergence)
-        F = work.kept("constraint propagation", depends, solved, types)
+        F = work.cached("constraint propagation", depends, solved, types)
         rows.beliefs = F.beliefs
         return rows, F, depends
 

@@ -107,7 +107,7 @@ class SSKK(InformedClusterer):
                 break
             depends = type(self).__name__, self._depends(), seed, known, name
             begin = partial(self._start, name, problem, work, known, k)
-            starts = work.kept(f"start ({name})", depends, begin)  # 2
+            starts = work.cached(f"start ({name})", depends, begin)  # 2
             stage = f"kernel k-means ({name})"
 
             def descended(stage: str = stage, starts: list[Ints] = starts) -> Descent:
@@ -121,7 +121,7 @@ class SSKK(InformedClusterer):
                     recorder.skip_for_time(_CUT_SHORT)
                 return best
 
-            tried[name] = work.kept(stage, depends, descended, (Descent, KernelClusters))  # 3
+            tried[name] = work.cached(stage, depends, descended, (Descent, KernelClusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         best = tried[used]
         clusters = self._pulled(work, best.state.labels, known, k)

@@ -143,7 +143,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanInput:
-    """A fit of `given` data by a method of some `cost`, in `memory`.
+    """A fit to `data` by a method of some `cost`, in `memory`.
 
     * `symmetric`: weights stored for a neighbour. `dimension`: of neighbourhoods, where known.
       `sooner`, `later`: why the time that is counted is not reached, or exceeded.
@@ -155,7 +155,7 @@ class PlanInput:
     * `trials`: "labels" or "pairs", by which `Auto` chooses a method on a sample.
     """
 
-    given: FitInput
+    data: FitInput
     cost: Cost
     memory: int | None
     file_bytes: int
@@ -178,7 +178,7 @@ class PlanInput:
     @property
     def is_points(self) -> bool:
         """Whether a graph is made first."""
-        return self.given.d > 0
+        return self.data.d > 0
 
 
 @dataclass
@@ -201,7 +201,7 @@ class _Stages:
     def begin(self) -> None:
         """Until the data are read and checked."""
         fit, home = self.fit, self.home
-        graph = 0 if fit.is_points else 12 * fit.given.nnz
+        graph = 0 if fit.is_points else 12 * fit.data.nnz
         how = "by blocks, nothing kept" if home.lazy else ""
         self.add("start of the program", _READER, seconds=START)
         if fit.is_points or home.name == "memory":
@@ -221,8 +221,8 @@ class _Stages:
 
 def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
     """The plan where graph and vectors are in memory."""
-    given, cost, held, stages = fit.given, fit.cost, home.held, _Stages(fit, home)
-    size = Size(given.n, given.nnz)
+    data, cost, held, stages = fit.data, fit.cost, home.held, _Stages(fit, home)
+    size = Size(data.n, data.nnz)
     stages.begin()
     if home.lazy:
         stages.changes.append("points are read by blocks of rows, not held")
@@ -249,7 +249,7 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
         peak = PROGRAM + held + 2 * size.graph + _WALKS * size.n
         amount = size.nnz if fit.views == "chosen" else 0
         stages.add("weights of the graphs", peak, amount, fit.views)
-    hard = given.is_hard(fitted)
+    hard = data.is_hard(fitted)
     _solve(stages, fitted, size, single, hard)
     steps = sum(one.seconds for one in stages.found if one.name == "propagating")
     total = sum(one.seconds for one in stages.found)
@@ -269,15 +269,15 @@ def plan_in_memory(fit: PlanInput, home: Home) -> Plan:
 
 def plan_of_representatives(fit: PlanInput, p: int) -> Plan:
     """The plan where p representatives stand for all points, which are read a few times."""
-    given = fit.given
+    data = fit.data
     if fit.of_labels:
-        given = replace(given, beside=given.beside + _ANSWERED * given.n)
-    few = represented(given, p)
-    held = few.beside + (0 if given.in_file else given.points)
-    home = Home("memory", least_memory(given, fit.cost, p), held, "", lazy=given.in_file)
-    stages = _Stages(replace(fit, given=few, rival=0.0, regularized=False, labels=False), home)
+        data = replace(data, beside=data.beside + _ANSWERED * data.n)
+    few = represented(data, p)
+    held = few.beside + (0 if data.in_file else data.points)
+    home = Home("memory", least_memory(data, fit.cost, p), held, "", lazy=data.in_file)
+    stages = _Stages(replace(fit, data=few, rival=0.0, regularized=False, labels=False), home)
     stages.begin()
-    n, d, name = given.n, given.d, "shares of representatives"
+    n, d, name = data.n, data.d, "shares of representatives"
     work, peak = shares_work(n, p, d), PROGRAM + held
     stages.add("checking points", peak, seconds=duration("reading", 4.0 * n * d))
     choosing = 10.0 * shares_work(min(n, 10 * p), p, d)  # by k-means on a sample
@@ -292,12 +292,12 @@ def plan_of_representatives(fit: PlanInput, p: int) -> Plan:
 
 def _graph(stages: _Stages) -> Size:
     """Add the stages in which points become a graph; returns its size."""
-    fit, home, given = stages.fit, stages.home, stages.fit.given
-    n, d, k, rows = given.n, given.d, given.k, given.rows
+    fit, home, data = stages.fit, stages.home, stages.fit.data
+    n, d, k, rows = data.n, data.d, data.k, data.rows
     own = int(fit.symmetric * n * k)
-    if given.searched:
-        plan = other_plan(n, k, "another search", given.searched, home.held, fit.memory)
-        seconds = given.search_seconds
+    if data.searched:
+        plan = other_plan(n, k, "another search", data.searched, home.held, fit.memory)
+        seconds = data.search_seconds
     else:
         seen: Any = {"held": home.held, "dimension": fit.dimension}
         plan = knn_plan(n, d, k, fit.memory, by_rows=home.lazy, **seen)
@@ -313,13 +313,13 @@ def _graph(stages: _Stages) -> Size:
         stages.changes.append(f"neighbours are searched in {plan.layout.parts} parts{by}")
     if plan.lean:
         stages.changes.append("weights of the graph are in single precision")
-    return Size(n, own + given.nnz, 4 if plan.lean else 8)
+    return Size(n, own + data.nnz, 4 if plan.lean else 8)
 
 
 def _solve(stages: _Stages, cost: Cost, size: Size, single: bool, hard: bool) -> None:
     """Add the stages after the graph, which has `size`."""
     fit, held, add = stages.fit, stages.home.held, stages.add
-    n, nnz, columns, rows = size.n, size.nnz, cost.columns, fit.given.rows
+    n, nnz, columns, rows = size.n, size.nnz, cost.columns, fit.data.rows
     clusters, memory = fit.clusters or columns, fit.memory
     bytes_of = cost.stages(size, single=single, rows=rows, clusters=clusters, hard=hard)
     peaks = {name: held + peak for name, peak in bytes_of.items()}
@@ -356,7 +356,7 @@ def _solve(stages: _Stages, cost: Cost, size: Size, single: bool, hard: bool) ->
         seconds = duration("k-means", min(n, _STARTED) * clusters**2)
         seconds = fit.ways * (seconds + duration("clusters", n * clusters))
         add("clusters", peaks["clusters"], seconds=seconds)
-    peak = peaks["answers"] + sample_bytes(rows, fit.given.d, clusters, cost)
+    peak = peaks["answers"] + sample_bytes(rows, fit.data.d, clusters, cost)
     if fit.labels and peak <= (memory or peak):
         add(HELD_OUT, peak, seconds=held_out_seconds(rows, clusters, cost))
     add("looking at the result", rest, nnz)
@@ -368,7 +368,7 @@ def _solve(stages: _Stages, cost: Cost, size: Size, single: bool, hard: bool) ->
 
 def plan_on_disk(fit: PlanInput, home: Home, cost: DiskCost) -> Plan:
     """The plan where the graph, given or of points, and vectors are on disk."""
-    n, nnz, d, k = cost.n, cost.nnz, fit.given.d, fit.given.k
+    n, nnz, d, k = cost.n, cost.nnz, fit.data.d, fit.data.k
     stages = _Stages(fit, home)
     stages.changes.append("graph and vectors stay on disk and are read by blocks of rows")
     cache = 4 * n * cost.columns if fit.caches_vectors else 0
@@ -468,20 +468,20 @@ _REPRESENTED_ROW, _BLOCKS = 12, 2 * 10**8  # bytes a row: labels, nearest; of bl
 
 
 def representatives_for(
-    limit: int | None, seconds: float, cost: Cost, given: FitInput, clusters: int
+    limit: int | None, seconds: float, cost: Cost, data: FitInput, clusters: int
 ) -> tuple[int | None, str]:
     """How many representatives "auto" takes of points, None: a graph of all rows; and why.
 
     `limit` is the memory, `seconds` a time limit, infinite without one.
     """
-    n = given.n
+    n = data.n
     p = max(USUAL, A_CLUSTER * clusters)
     if n <= max(_FEWEST, 2 * p):
         return None, f"{n:,} points: a graph of all is made in seconds"
-    if limit is not None and home_for(limit, cost, given).name != "memory":
+    if limit is not None and home_for(limit, cost, data).name != "memory":
         return p, f"the graph of {n:,} points does not fit into {size_text(limit)}"
-    method = knn_plan(n, given.d, given.k, None).method
-    about = neighbour_seconds(method, n, given.d, given.k)
+    method = knn_plan(n, data.d, data.k, None).method
+    about = neighbour_seconds(method, n, data.d, data.k)
     if about > _SHARE * seconds:
         return p, f"neighbours of {n:,} points take about {about:.0f} s of {seconds:.0f} s"
     return None, f"the graph of {n:,} points fits"
@@ -492,18 +492,18 @@ def shares_work(n: int, p: int, d: int) -> float:
     return float(n) * p * (d + 16)
 
 
-def represented(given: FitInput, p: int) -> FitInput:
+def represented(data: FitInput, p: int) -> FitInput:
     """A fit to the graph of p representatives, with what is held of the n rows beside it.
 
     Answers of rows that are not held are labels, which are written by blocks.
     """
-    n, held = given.n, not given.in_file or 8 * NEAREST * given.n <= HELD_BELOW
+    n, held = data.n, not data.in_file or 8 * NEAREST * data.n <= HELD_BELOW
     rows = (_REPRESENTED_ROW + 8 * NEAREST * held) * n + _BLOCKS
-    return FitInput(p, _EDGES * p, rows=n * held, beside=given.beside + rows)
+    return FitInput(p, _EDGES * p, rows=n * held, beside=data.beside + rows)
 
 
-def least_memory(given: FitInput, cost: Cost, p: int) -> int:
+def least_memory(data: FitInput, cost: Cost, p: int) -> int:
     """Bytes that a fit with p representatives takes."""
-    few = represented(given, p)
-    points = 0 if given.in_file else given.points
+    few = represented(data, p)
+    points = 0 if data.in_file else data.points
     return max(PROGRAM + few.beside, few.at_home(cost.of_given())) + points

@@ -577,24 +577,24 @@ class Home:
 
 
 def home_for(
-    memory: int | None, cost: Cost | None, given: FitInput, on_disk: DiskCost | None = None
+    memory: int | None, cost: Cost | None, data: FitInput, on_disk: DiskCost | None = None
 ) -> Home:
-    """Which home a fit to what is given runs in: in memory where that suffices, else on disk.
+    """Which home a fit to data runs in: in memory where that suffices, else on disk.
 
     `cost` is None where a graph is made and nothing else, `on_disk` where nothing runs there.
     Points of a file are held where they are few beside the memory, and there is room.
     """
-    least = {"memory": given.at_home(cost)}
-    if on_disk is not None and not given.searched:
-        least["disk"] = given.on_disk(on_disk)
+    least = {"memory": data.at_home(cost)}
+    if on_disk is not None and not data.searched:
+        least["disk"] = data.on_disk(on_disk)
     sizes = ", ".join(f"{size_text(size, up=True)} in {name}" for name, size in least.items())
     if memory is None:
-        held = given.points + given.beside
+        held = data.points + data.beside
         return Home("memory", min(least.values()), held, "no memory is named")
     name = next((name for name, size in least.items() if size <= memory), None)
-    few = name is not None and given.points <= min(memory // LAZY, memory - least[name])
-    lazy = given.d > 0 and given.in_file and not few
-    held = given.beside + (0 if lazy else given.points)
+    few = name is not None and data.points <= min(memory // LAZY, memory - least[name])
+    lazy = data.d > 0 and data.in_file and not few
+    held = data.beside + (0 if lazy else data.points)
     return Home(name, min(least.values()), held, f"it takes {sizes}", lazy)
 
 

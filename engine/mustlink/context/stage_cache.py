@@ -63,7 +63,7 @@ class StageCache:
         if self.keeper is not None:
             self.keeper.settle()
 
-    def kept(
+    def cached(
         self,
         stage: str,
         name: str | None,
@@ -71,10 +71,10 @@ class StageCache:
         types: tuple[type, ...] = (),
         serves: Callable[[Result], bool] = lambda _: True,
     ) -> Result:
-        """The result of `compute`, or what an earlier run kept of it under this name if it serves.
+        """The result of `compute`, or what an earlier run stored under this name if it serves.
 
         `types` are the dataclasses in it. `compute` opens stages of its own; remarks made inside it
-        are kept with the result and made again.
+        are stored with the result and made again.
         """
         keeper, recorder = self.keeper, self.recorder
         if keeper is None or name is None or recorder.left_out:
@@ -92,10 +92,10 @@ class StageCache:
             keeper.keep(stage, name, (result, remarks()), seconds)
         return result
 
-    def kept_graph(
+    def cached_graph(
         self, stage: str, name: str | None, make: Callable[[Write], DiskGraph]
     ) -> DiskGraph:
-        """As `kept`, of a graph that `make(write)` writes by blocks of rows while it is made.
+        """As `cached`, of a graph that `make(write)` writes by blocks of rows while it is made.
 
         Where it is not kept, it is written to temporary files.
         """
@@ -332,7 +332,7 @@ class Workspace:
 
     def store(self, stage: str, key: Key[Value], compute: Callable[[], Value]) -> Value:
         """As `derive`, on disk only: for what is kept in memory in another form."""
-        pair = self.cache.kept(
+        pair = self.cache.cached(
             stage,
             self.name(stage, key.identity()),
             lambda: (key, compute()),

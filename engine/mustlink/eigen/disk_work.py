@@ -231,13 +231,13 @@ class DiskWork(RowWork):
     def to_working_order(self, values: Array) -> Block:
         return self.space.place(values)
 
-    def kept(
+    def cached(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
         cache, graph = StageCache(self.recorder, self.keeper), self.graph
         made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
         origin = None if "cut_short" in graph.info else cache.source
-        return cache.kept(stage, cache.name_of(stage, origin, made, depends), compute, types)
+        return cache.cached(stage, cache.name_of(stage, origin, made, depends), compute, types)
 
     def _iterated(
         self, grids: DiskGrids | None, key: PairsKey, tau: float, advance: Callable[[float], None]

@@ -139,11 +139,11 @@ class MemoryWork:
             self.view.let_go_of_regularized()
         return smoothest(self.view.regularized(tau), p, **given)
 
-    def kept(
+    def cached(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
         name = self.view.name(stage, depends, self.view.memory)
-        return self.view.cache.kept(stage, name, compute, types)
+        return self.view.cache.cached(stage, name, compute, types)
 
     def cluster_sizes(self, clusters: Array, k: int) -> NDArray[np.float64]:
         return np.bincount(clusters, self.space.weights, k).astype(np.float64)

@@ -190,7 +190,7 @@ class RankWork(RowWork):
             return filtered(laplacian, key, advance, deadline)
         return two_precisions(laplacian, grids, key, advance, deadline)
 
-    def kept(
+    def cached(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
         """The result of a stage: on ranks nothing is kept for a later run."""

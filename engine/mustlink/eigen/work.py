@@ -111,10 +111,10 @@ class Work(Protocol):
         With τ > 0 the span of the p smoothest vectors of L̄_τ, see `carried_basis`. InputError.
         """
 
-    def kept(
+    def cached(
         self, stage: str, depends: Any, compute: Callable[[], Value], types: tuple[type, ...] = ()
     ) -> Value:
-        """The result of a stage, or what an earlier run kept of it; see `StageCache.kept`."""
+        """The result of a stage, or what an earlier run kept of it; see `StageCache.cached`."""
 
     @property
     def look(self) -> GraphLook:
@@ -183,10 +183,11 @@ class RowWork:
         return bool(self.look.n_linked <= DENSE_BELOW)
 
     def smallest_pairs(self: Any, k: int, **how: Unpack[PairOptions]) -> EigenResult:
-        given = {"tol": None, "max_iter": 200, "seed": 0, "tau": 0.0, "extra": 0, **how}
-        given.pop("solver", None)
+        options = {"tol": None, "max_iter": 200, "seed": 0, "tau": 0.0, "extra": 0, **how}
+        options.pop("solver", None)
         types = EigenResult, Convergence
-        return self.kept("eigenvectors on disk", (k, given), lambda: self._pairs(k, **given), types)
+        stage, depends = "eigenvectors on disk", (k, options)
+        return self.cached(stage, depends, lambda: self._pairs(k, **options), types)
 
     def _pairs(
         self: Any, k: int, tau: float, *, tol: float | None, max_iter: int, seed: int, extra: int

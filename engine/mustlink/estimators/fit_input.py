@@ -24,7 +24,7 @@ from mustlink.graph.disk_graph import DiskGraph
 from mustlink.graph.forms import on_both_sides, unwrapped
 from mustlink.graph.graph import as_sample_weight
 from mustlink.graph.several import VIEW, VIEW_OF_X, Views, rows_as_nodes
-from mustlink.neighbors.affinities import PRECOMPUTED, kept_graph, n_rows
+from mustlink.neighbors.affinities import PRECOMPUTED, cached_graph, n_rows
 from mustlink.neighbors.distances import POINTS, as_rows, bytes_of_rows, search_bytes
 from mustlink.neighbors.points_by_rows import count_distinct, is_rows
 from mustlink.preprocessing.mixed import prepared_points
@@ -394,13 +394,13 @@ def _graph_of(
     alone = StageCache(cache.recorder)  # names of what a keeper has are of the rows X
 
     def make() -> Graph:
-        graph = rows_as_nodes(kept_graph(rows, None, made_by, alone, **search))
+        graph = rows_as_nodes(cached_graph(rows, None, made_by, alone, **search))
         if graph is None:  # equal rows that are too many to be joined each with each
-            graph = kept_graph(rows, None, {**made_by, "duplicates": "keep"}, alone, **search)
+            graph = cached_graph(rows, None, {**made_by, "duplicates": "keep"}, alone, **search)
         return graph if some is None else _among(graph, some, n)
 
     name = cache.name_of("view", VIEW, rows, some, made_by, seed, estimator._budget)
-    graph = cache.kept("graph of a view", name, make, (Graph,))
+    graph = cache.cached("graph of a view", name, make, (Graph,))
     graph.derived.origin = name
     return graph
 

@@ -73,19 +73,19 @@ def candidates(
     return [one.keep_in(None).allow(estimator._allowed) for one in made]
 
 
-def why_not(estimator: Any, given: FitInput | None, recorder: Recorder, clusters: int) -> str:
+def why_not(estimator: Any, data: FitInput | None, recorder: Recorder, clusters: int) -> str:
     """Why nothing is tried, "" where it is: few points, other input, too little room or time."""
-    if given is None or not given.d or given.searched:
+    if data is None or not data.d or data.searched:
         return "not dense points with Euclidean or cosine distances"
-    if given.n < _TIMES * representatives_of(clusters):
-        return f"{given.n:,} points are few"
+    if data.n < _TIMES * representatives_of(clusters):
+        return f"{data.n:,} points are few"
     if recorder.deadline.is_set:
         return "a time limit leaves none to try representatives"
     limit = estimator._budget
     if limit is None:
         return ""
-    room = limit - _ROW * given.n
-    if home_for(room, estimator.cost(), given).name != "memory":
+    room = limit - _ROW * data.n
+    if home_for(room, estimator.cost(), data).name != "memory":
         return f"{size_text(limit)} leave no room to try representatives beside it"
     return ""
 
@@ -162,7 +162,7 @@ def of_labels(
 def graph_by_evidence(
     estimator: Any,
     X: Any,
-    given: FitInput | None,
+    data: FitInput | None,
     recorder: Recorder,
     clusters: int,
     verdict: Callable[[int, Recorder], tuple[Sequence[Any], Verdict]],
@@ -173,7 +173,7 @@ def graph_by_evidence(
     """
     if estimator.representatives != "auto" or estimator._n_representatives(X) is not None:
         return None
-    no = why_not(estimator, given, recorder, clusters)
+    no = why_not(estimator, data, recorder, clusters)
     if no:
         estimator._represented = X, None, no
         return None

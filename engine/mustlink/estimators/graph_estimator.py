@@ -41,7 +41,7 @@ from mustlink.graph.forms import sides_of, unwrapped
 from mustlink.graph.graph import as_sample_weight, joined_nodes, range_notes
 from mustlink.graph.several import Views, one_of
 from mustlink.kernels.threads import threads
-from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
+from mustlink.neighbors.affinities import AFFINITIES, PRECOMPUTED, cached_graph, n_rows
 from mustlink.neighbors.distances import (
     POINTS,
     as_rows,
@@ -235,26 +235,26 @@ class GraphEstimator(BaseEstimator):
         found = input_of(X, others, self.affinity, self.n_neighbors, self.metric)
         if found is None:
             return
-        given, held, copies = found
+        data, held, copies = found
         if (p := self._n_representatives(X)) is not None:
-            given, copies = represented(given, p), 0
-        given, held = replace(given, beside=given.beside + beside), held + beside
-        cost = cost if given.d else cost.of_given()
+            data, copies = represented(data, p), 0
+        data, held = replace(data, beside=data.beside + beside), held + beside
+        cost = cost if data.d else cost.of_given()
 
         def least(limit: int) -> int:
             stored = None
             if on_disk is not None:
                 with suppress(InputError):  # which the fit raises where it must run there
-                    stored = on_disk(given.n, given.nnz or given.n * given.k)
-            home = home_for(limit, cost, given, stored)
-            few = given.d and not given.searched and COUNTED * given.n <= limit
+                    stored = on_disk(data.n, data.nnz or data.n * data.k)
+            home = home_for(limit, cost, data, stored)
+            few = data.d and not data.searched and COUNTED * data.n <= limit
             if home.name is None and few:
-                home = home_for(limit, cost, replace(given, n=count_distinct(X)), stored)
+                home = home_for(limit, cost, replace(data, n=count_distinct(X)), stored)
             return home.least
 
         costs = (cost, *self._rivals(classes))
         self._allowed = allowed_memory(
-            AUTO, lambda at_most: copies + given.unlimited(*costs, at_most=at_most), least, held
+            AUTO, lambda at_most: copies + data.unlimited(*costs, at_most=at_most), least, held
         )
 
     def _rivals(self, classes: int | None) -> tuple[Cost, ...]:
@@ -379,7 +379,7 @@ class GraphEstimator(BaseEstimator):
             limits: Any = {"memory": self._budget, "executor": self._searches}
             limits["n_jobs"] = self.n_jobs
             cache = StageCache(recorder, self._kept_in)
-            graph = kept_graph(X, weights, made_by, cache, random_state=seed, **limits)
+            graph = cached_graph(X, weights, made_by, cache, random_state=seed, **limits)
         graph = self._complete(graph, views, weights, seed, recorder)
         return self._view(graph, recorder, held, weights, cost)
 
@@ -544,8 +544,8 @@ class GraphEstimator(BaseEstimator):
 
     def _stays_on_disk(self, stored: DiskGraph, cost: Cost | None = None) -> bool:
         """Whether a graph on disk is too large for the memory of an estimator that runs there."""
-        given = FitInput(stored.n_nodes, stored.n_entries)
-        home = home_for(self._budget, cost or self.cost(), given)
+        data = FitInput(stored.n_nodes, stored.n_entries)
+        home = home_for(self._budget, cost or self.cost(), data)
         return DISK in self.homes and home.name != MEMORY
 
     def _check_home(self, home: str, others: Mapping[str, Any] | None = None) -> None:

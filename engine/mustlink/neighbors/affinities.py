@@ -83,7 +83,7 @@ def affinity_graph(
     )
 
 
-def kept_graph(
+def cached_graph(
     X: Any,
     weights: NDArray[np.float64] | None,
     made_by: dict[str, Any],
@@ -121,7 +121,7 @@ def kept_graph(
     if by_shares:
         graph = cached_shares(on_workers(X, search.get("executor")), make, name, cache)
     else:
-        graph = make() if is_given else cache.kept("graph", name, make, (Graph,))
+        graph = make() if is_given else cache.cached("graph", name, make, (Graph,))
     if counted is not None:
         graph = graph.beside(counted, n_rows(X))
     graph.derived.origin = None if recorder.left_out else name  # which is that of the whole one
@@ -138,7 +138,7 @@ def cached_shares(X: Any, make: Callable[[], Graph], name: str | None, cache: St
         return replace(found, shares=replace(found.shares, points=source))
 
     kinds = (Graph, Shares, Representatives)
-    found = cache.kept("graph", name, lambda: over(None, make()), kinds)
+    found = cache.cached("graph", name, lambda: over(None, make()), kinds)
     return over(X, found)
 
 

@@ -290,4 +290,4 @@ def cached_rows(X: Any, made_by: dict[str, Any], cache: StageCache, **search: An
     name = cache.name_of(_STAGE, cache.source, *depends)
     how = {name: made_by[name] for name in ("n_neighbors", "metric", "weights")}
     given = {**how, **search, "observer": cache.recorder, "scratch": cache.scratch}
-    return cache.kept_graph(_STAGE, name, lambda write: stored_knn_graph(X, **given, write=write))
+    return cache.cached_graph(_STAGE, name, lambda write: stored_knn_graph(X, **given, write=write))

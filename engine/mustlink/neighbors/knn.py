@@ -296,7 +296,7 @@ def knn_graph(
     seed, rng = spec.begin(points, recorder, random_state)
     way = plan.method if plan.layout is None else (plan.method, plan.layout.room)
     depends = metric, k, seed, recall_sample, way, equal is not None
-    indices, distances, info = cache.kept(
+    indices, distances, info = cache.cached(
         "neighbours",
         cache.name_of("neighbours", cache.source, *depends),
         lambda: neighbour_lists(

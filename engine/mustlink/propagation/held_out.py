@@ -181,7 +181,7 @@ def spread(
 
     if in_memory:  # from an earlier run, if there was one
         depends = type(best.way).__name__, best.way._depends(), seed, work.view.memory, *known.all
-        solution = work.kept("propagation", depends, solve, (Solution, Convergence))
+        solution = work.cached("propagation", depends, solve, (Solution, Convergence))
     else:
         solution = solve()
     best = best.way._with_values(best, problem, solution)

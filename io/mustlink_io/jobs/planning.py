@@ -119,7 +119,7 @@ def settled_here(job: Any) -> tuple[Allowed | None, Plan | None]:
 def _unlimited(fit: PlanInput, at_most: bool) -> int:
     """Bytes that a fit takes where no memory is named."""
     rival = (full_problem(fit.clusters or fit.cost.columns),) if fit.rival else ()
-    return fit.given.unlimited(fit.cost, *rival, at_most=at_most)
+    return fit.data.unlimited(fit.cost, *rival, at_most=at_most)
 
 
 def plan_job(
@@ -156,11 +156,11 @@ def plan_job(
     if is_points or is_by_rows(job):
         alone = in_memory_only(job, is_points=is_points)
         # On disk every row is a node.
-        nnz = int(seen.symmetric * shape.n * fit.given.k) if is_points else shape.nnz
+        nnz = int(seen.symmetric * shape.n * fit.data.k) if is_points else shape.nnz
         stored = None if alone else cost_on_disk(job, shape.n, nnz)
 
     def least(limit: int | None) -> int:
-        home = home_for(limit, fit.cost, fit.given, stored)
+        home = home_for(limit, fit.cost, fit.data, stored)
         if home.name is None and found.enforced:
             _refuse(job, found, home.least, alone, on_disk=stored is not None)
         return home.least
@@ -172,7 +172,7 @@ def plan_job(
         ).limit
     else:
         least(memory)
-    fit, home = replace(fit, memory=memory), home_for(memory, fit.cost, fit.given, stored)
+    fit, home = replace(fit, memory=memory), home_for(memory, fit.cost, fit.data, stored)
     if home.name == "disk" and stored is not None:
         plan = plan_on_disk(fit, home, stored)
     else:
@@ -185,8 +185,8 @@ def _representatives(job: Any, fit: PlanInput, found: Allowed) -> int | None:
     p = job.params.get("representatives")
     if p == AUTO:
         limit = math.inf if job.time_limit is None else job.time_limit
-        return representatives_for(found.limit, limit, fit.cost, fit.given, fit.clusters)[0]
-    return p if p is None else check_representatives(p, fit.given.rows, fit.clusters)
+        return representatives_for(found.limit, limit, fit.cost, fit.data, fit.clusters)[0]
+    return p if p is None else check_representatives(p, fit.data.rows, fit.clusters)
 
 
 def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput:
@@ -220,7 +220,7 @@ def _input_of(job: Any, shape: Shape, seen: Probe, is_points: bool) -> PlanInput
         ways = len(BY_EVIDENCE)
     labels_alone = job.labels is not None and getattr(job, "constraints", None) is None
     return PlanInput(
-        given=size,
+        data=size,
         cost=cost,
         memory=None,
         file_bytes=shape.file_bytes,
