@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 import mustlink as ml
+from every import OF_GRAPHS
 from mustlink.core.check import called_by_most
 from mustlink.errors import InputError
 
@@ -27,12 +29,12 @@ def as_text(codes, kind):
     return y.astype(kind)
 
 
-@pytest.mark.parametrize("kind", [str, object])
 @pytest.mark.parametrize("name", INFORMED)
-def test_clusters_are_called_by_the_labels(name, kind, blobs, tmp_path):
+def test_clusters_are_called_by_the_labels(name, blobs, tmp_path):
     X, t, codes = blobs
-    est = getattr(ml, name)(n_clusters=3, random_state=0).fit(X, as_text(codes, kind))
-    plain = getattr(ml, name)(n_clusters=3, random_state=0).fit(X, codes)
+    made = getattr(ml, name)(random_state=0, **{"n_clusters": 3, **OF_GRAPHS.get(name, {})})
+    est = clone(made).fit(X, as_text(codes, object if name in ("CSP", "Auto") else str))
+    plain = made.fit(X, codes)
     assert est.labels_.dtype == np.int64
     assert np.array_equal(est.labels_, plain.labels_)
     assert plain.cluster_names_ == {}

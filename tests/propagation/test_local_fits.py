@@ -89,9 +89,9 @@ def dense_twin(est, X, lists, Y):
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_answer_as_their_dense_twins(name):
-    """100 random partly labelled point sets, solved by LAPACK and by multigrid in turn."""
+    """40 random partly labelled point sets, solved by LAPACK and by multigrid in turn."""
     est, compared = METHODS[name], 0
-    for seed in range(100):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         n, k, classes = int(rng.integers(25, 70)), int(rng.integers(5, 9)), int(rng.integers(2, 5))
         X = rng.standard_normal((n, int(rng.integers(3, 8))))
@@ -107,7 +107,7 @@ def test_methods_answer_as_their_dense_twins(name):
         found = fitted.report_.convergence
         assert found.converged.all(), found.status
         compared += 1
-    assert compared > 90
+    assert compared > 36
 
 
 @pytest.mark.thorough
