@@ -176,7 +176,8 @@ def test_the_cut_is_beside_the_least_there_can_be(report, mustlink, data):
     assert 0 <= found["least"] <= found["found"]
     words = f"{found['found']:.4g}; none into 3 clusters is below {found['least']:.4g}"
     assert f"Normalised cut {words}." in " ".join(page.text.split())
-    assert words in " ".join(mustlink("cluster points.h5:/points -k 3 -m ncut -o again.h5")[1].split())
+    said = mustlink("cluster points.h5:/points -k 3 -m ncut -o again.h5")[1]
+    assert words in " ".join(said.split())
     assert "Normalised cut" not in report("pairs.h5")[0].text
 
 
