@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
+
+
+def few_and_many(count, few):
+    """`seeds` below `count`: a few of all cases in the quick tests, the rest in the thorough."""
+    step = count // few
+    rest = [seed for seed in range(count) if seed % step]
+    return pytest.mark.parametrize(
+        "seeds",
+        [
+            pytest.param(range(0, count, step), id="few"),
+            pytest.param(rest, id="many", marks=pytest.mark.thorough),
+        ],
+    )
 
 
 def solve_krylov(problem, *, tol=1e-6, **options):

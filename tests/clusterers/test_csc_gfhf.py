@@ -266,7 +266,7 @@ def test_two_classes_are_algorithm_4(seed, solver):
 
 @pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("solver", ["dense", "cg"])
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(24))
 def test_k_ways_against_dense_algebra(seed, solver):
     rng = np.random.default_rng([seed, 1])
     n, k, c = int(rng.integers(30, 70)), int(rng.integers(2, 5)), int(rng.integers(1, 4))

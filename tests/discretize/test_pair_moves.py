@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from cases import planted_graph
+from every import OF_GRAPHS
 from mustlink.constraints import Constraints
 from mustlink.discretize.satisfaction import moved_by_pairs, rows_moved_by_pairs, satisfaction
 
@@ -110,7 +111,7 @@ def test_equal_rows_move_together():
 @pytest.mark.parametrize("method", ["CSP", "SRCP", "SSKK"])
 def test_fits_refits_twins_and_models_end_with_moves(method, tmp_path):
     graph, _, known, _ = case(4)
-    est = getattr(ml, method)(K, affinity="precomputed", random_state=0)
+    est = getattr(ml, method)(affinity="precomputed", random_state=0, **OF_GRAPHS[method])
     plain = est.fit(graph, constraints=known).labels_
     est._pull = 1.0
     est.fit(graph, constraints=known)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 import oracles
-from cases import KINDS, planted_graph, random_constraints, random_graph
+from cases import KINDS, few_and_many, planted_graph, random_constraints, random_graph
 from mustlink.clusterers import informed_clusterer as constrained
 from mustlink.context.stage_cache import Workspace
 from mustlink.eigen import penalized
@@ -158,19 +158,19 @@ def check_against_twin(name, seed, solver):
         assert (V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])] > 0).all(), where
 
 
-@pytest.mark.thorough(but=1)
+@few_and_many(GRAPHS, 4)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
-def test_lapack_path_agrees_with_the_papers_definition(name):
-    for seed in range(GRAPHS):
+def test_lapack_path_agrees_with_the_papers_definition(name, seeds):
+    for seed in seeds:
         check_against_twin(name, seed, "dense")
 
 
-@pytest.mark.thorough(but=1)
+@few_and_many(GRAPHS, 4)
 @everywhere
 @pytest.mark.usefixtures("vectors_only")
-def test_lobpcg_path_agrees_with_the_papers_definition(name):
-    for seed in range(GRAPHS):
+def test_lobpcg_path_agrees_with_the_papers_definition(name, seeds):
+    for seed in seeds:
         if not has_weak_bridges(seed):
             check_against_twin(name, seed, "lobpcg")
 

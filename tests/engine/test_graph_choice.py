@@ -101,8 +101,7 @@ def test_auto_is_the_fit_to_the_graph_that_it_takes(name, represented, few, monk
     assert np.mean(auto.predict(X) == auto.labels_) > 0.95
 
 
-@pytest.mark.parametrize("answers", ["clusters", "classes"])
-@pytest.mark.parametrize("represented", [False, True])
+@pytest.mark.parametrize(("answers", "represented"), [("clusters", True), ("classes", False)])
 def test_the_chosen_method_has_the_graph_that_labels_held_out_choose(
     answers, represented, few, monkeypatch
 ):

@@ -132,5 +132,6 @@ assert copy(other).get_params() == found
 """
 
 
+@pytest.mark.thorough
 def test_what_is_read_from_a_file_needs_no_scikit_learn_also_when_it_is_set():
     python(_WITHOUT)

@@ -59,7 +59,7 @@ CLUSTERERS = {
     "E2CP": ml.E2CP(3, normalize=False, new_edges=0, power=1.0, variant="ng", tol=1e-9),
     "CSC+GFHF": ml.CSCGFHF(),
 }
-SEEDS = range(4)
+SEEDS = range(2)
 
 
 def problem(seed, n=30):

@@ -504,7 +504,8 @@ def test_unknown_names_are_told_together(tmp_path, pbmc, rows, told):
 def test_names_of_nodes_and_classes_in_a_result(tmp_path, pbmc, capsys):
     out, table = tmp_path / "out.h5", tmp_path / "labels.csv"
     line = f"{pbmc}:/obs/few"
-    assert run("propagate", pbmc, "--labels", line, "-o", out, "--neighbors", 8, "--quiet") == 0
+    how = ("--labels", line, "--neighbors", 8, "--quiet", "-o", out)
+    assert run("propagate", pbmc, "-m", "gfhf", *how) == 0
     content = results.read(formats.parse(str(out)))
     assert list(content["/names"][:2]) == ["cell_0", "cell_1"]
     assert list(content["/class_names"]) == ["T cell", "B cell", "NK"]
@@ -518,8 +519,7 @@ def test_names_of_nodes_and_classes_in_a_result(tmp_path, pbmc, capsys):
     frame = pd.read_csv(table)
     assert list(frame) == ["node", "name", "class", "confidence"]
     assert (frame["class"].to_numpy() == TYPES[TRUTH]).all()
-    assert run("cluster", pbmc, "-k", 3, "--labels", line, "--neighbors", 8, "--quiet",
-               "-o", out) == 0  # fmt: skip
+    assert run("cluster", pbmc, "-k", 3, "-m", "csp", *how) == 0
     assert run("convert", out, table, "--overwrite") == 0
     frame = pd.read_csv(table)
     assert list(frame) == ["node", "name", "cluster", "class"]

@@ -35,7 +35,7 @@ def made(*options):
 
 
 def cluster():
-    made("cluster", "x.npy", "-k", "4")
+    made("cluster", "x.npy", "-k", "4", "-m", "csp")
 
 
 def filled(path, answers):
@@ -268,18 +268,6 @@ def test_classes_get_names_where_nothing_was_known(place, capsys):
     assert cli.run(["ask", "named.h5", "-n", "3", "-o", "more.csv"]) == 0
     now = {one["now"] for one in filled("more.csv", ["", "", ""])}
     assert now <= set(called)
-
-
-def test_quiet_says_nothing_but_warnings(place, capsys):
-    cluster()
-    capsys.readouterr()
-    assert cli.run(["ask", "out.h5", "-n", "3", "-o", "ask.csv", "--quiet"]) == 0
-    filled("ask.csv", ["1", "2", ""])
-    assert cli.run(["answer", "out.h5", "ask.csv", "-o", "new.h5", "--quiet"]) == 0
-    assert cli.run(["report", "out.h5", "-o", "out.html", "--quiet"]) == 0
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert all(line.startswith("warning: ") for line in said.err.splitlines())
 
 
 def test_a_heading_with_commas_does_not_hide_semicolons(tmp_path):

@@ -40,14 +40,14 @@ def points(tmp_path):
 def test_memberships_are_written_told_and_exported(points, run):
     out = points / "out.h5"
     words = ("cluster", points / "points.npy", "-k", 3, "--labels", points / "labels.npy")
-    told = run(*words, "--membership", "--confidence", "-o", out)
+    told = run(*words, "-m", "csp", "--membership", "--confidence", "-o", out)
     with h5py.File(out) as file:
         labels, P, sure = (file[name][:] for name in ("labels", "membership", "confidence"))
     np.testing.assert_array_equal(P.argmax(axis=1), labels)
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     np.testing.assert_array_equal(sure, P.max(axis=1))
     X, y = np.load(points / "points.npy"), np.load(points / "labels.npy")
-    here = ml.Auto(3, random_state=0).fit(X, y)
+    here = ml.CSP(3, random_state=0).fit(X, y)
     np.testing.assert_allclose(here.confidence_, sure, rtol=1e-4)  # the file has float32 points
     facts = json.loads(run("report", out, "--json"))
     assert facts["kind"] == "clusters"

@@ -42,11 +42,11 @@ def data(tmp_path_factory):
     blocks[-1] = blocks[:, -1] = 0
     writing.write(folder / "parts.h5", matrices.graph_content(matrices_of(blocks)))
     for line in (
-        "cluster points.h5:/points -k 3 --constraints pairs.csv -o pairs.h5",
-        "cluster points.h5:/points -k 3 -o plain.h5",
-        "cluster points.h5:/points -k 3 --labels few.txt -o labelled.h5",
-        "cluster points.h5:/points -k 35 -o many.h5",
-        "cluster parts.h5 -k 4 -o apart.h5",
+        "cluster points.h5:/points -k 3 -m csp --constraints pairs.csv -o pairs.h5",
+        "cluster points.h5:/points -k 3 -m ncut -o plain.h5",
+        "cluster points.h5:/points -k 3 -m csp --labels few.txt -o labelled.h5",
+        "cluster points.h5:/points -k 35 -m ncut -o many.h5",
+        "cluster parts.h5 -k 4 -m ncut -o apart.h5",
         "propagate points.h5:/points --labels few.txt -m llgc --alpha 0.99 --class-shares equal "
         "-o classes.h5",
     ):
@@ -176,7 +176,8 @@ def test_the_cut_is_beside_the_least_there_can_be(report, mustlink, data):
     assert 0 <= found["least"] <= found["found"]
     words = f"{found['found']:.4g}; none into 3 clusters is below {found['least']:.4g}"
     assert f"Normalised cut {words}." in " ".join(page.text.split())
-    assert words in " ".join(mustlink("cluster points.h5:/points -k 3 -o again.h5")[1].split())
+    said = mustlink("cluster points.h5:/points -k 3 -m ncut -o again.h5")[1]
+    assert words in " ".join(said.split())
     assert "Normalised cut" not in report("pairs.h5")[0].text
 
 

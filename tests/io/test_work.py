@@ -193,7 +193,6 @@ METHODS = {
     "csp": ("--labels", "data.h5:/known"),
     "csp --subspace exact": ("--labels", "data.h5:/known"),
     "sssc": ("--labels", "data.h5:/known"),
-    "sl": ("--labels", "data.h5:/known"),
     "srcp": ("--labels", "data.h5:/known"),
     "sskk": ("--labels", "data.h5:/known"),
     "csc-gfhf": ("--labels", "data.h5:/known"),

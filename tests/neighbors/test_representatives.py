@@ -104,7 +104,7 @@ def test_each_point_its_own_representative_is_the_full_graph():
     assert len({*zip(ours.labels_, theirs.labels_, strict=True)}) == 3
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(40))
 def test_beliefs_are_carried_down_as_a_dense_product(seed):
     rng = np.random.default_rng(seed)
     n, p, r, m = 40, 9, 3, int(rng.integers(1, 30))
@@ -200,8 +200,7 @@ def test_a_small_cluster_far_from_all_is_named():
     assert len(with_three) == 1
 
 
-@pytest.mark.parametrize("size", [16, 40, 200])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("size", "seed"), [(16, 0), (40, 1), (200, 2)])
 def test_a_small_cluster_far_from_all_is_found(size, seed, tmp_path):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(5000, 2)).astype(np.float32)

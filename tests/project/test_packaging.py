@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,7 +50,6 @@ def sources():
                 yield inside.as_posix()
 
 
-@pytest.mark.thorough
 def test_the_wheel_holds_every_file_of_both_packages(built):
     names = set(zipfile.ZipFile(built[0]).namelist())
     assert set(sources()) - names == set()

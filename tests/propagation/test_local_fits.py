@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from cases import blobs
+from cases import blobs, few_and_many
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.local_fits import (
@@ -86,18 +86,18 @@ def dense_twin(est, X, lists, Y):
     return oracles.clamped_dense(M, Y)
 
 
-@pytest.mark.thorough(but=1)
+@few_and_many(40, 5)
 @pytest.mark.parametrize("name", METHODS)
-def test_methods_answer_as_their_dense_twins(name):
-    """100 random partly labelled point sets, solved by LAPACK and by multigrid in turn."""
+def test_methods_answer_as_their_dense_twins(name, seeds):
+    """Random partly labelled point sets, solved by LAPACK and by multigrid in turn."""
     est, compared = METHODS[name], 0
-    for seed in range(100):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         n, k, classes = int(rng.integers(25, 70)), int(rng.integers(5, 9)), int(rng.integers(2, 5))
         X = rng.standard_normal((n, int(rng.integers(3, 8))))
         y = given(rng, rng.permutation(np.arange(n) % classes), n // 3, classes)
         graph = knn_graph(X, k, random_state=0)
-        solver = {"solver": "cg", "tol": 1e-12} if seed % 2 else {"solver": "dense"}
+        solver = {"solver": "cg", "tol": 1e-12} if seed // 8 % 2 else {"solver": "dense"}
         F, fitted = scores(est, X, y, graph, n_neighbors=k, **solver)
         if graph.info["n_bridges"]:
             continue  # bridges are neighbours too: see below
@@ -107,7 +107,7 @@ def test_methods_answer_as_their_dense_twins(name):
         found = fitted.report_.convergence
         assert found.converged.all(), found.status
         compared += 1
-    assert compared > 90
+    assert compared >= 0.9 * len(seeds) - 1
 
 
 @pytest.mark.thorough

@@ -8,6 +8,8 @@ from scipy import ndimage
 
 import mustlink as ml
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink.kernels.region_merging import merged
+from mustlink.segmentation.region_cut import _WEIGHTS
 
 Y, X = np.mgrid[:90, :120]
 DISC = (Y - 45) ** 2 + (X - 60) ** 2 < 30**2
@@ -56,6 +58,12 @@ def test_more_parts_are_parts_of_fewer():
     cuts = [ml.RegionCut(k, random_state=0).fit_predict(image) for k in range(1, 8)]
     for few, many in pairwise(cuts):
         assert len(np.unique(np.stack([few, many]).reshape(2, -1), axis=1).T) == many.max() + 1
+
+
+def test_of_neighbours_alike_those_with_the_longest_border_are_joined_first():
+    words, lengths = np.full((3, 4), 100.0), np.array([[0, 10, 20], [10, 0, 10], [20, 10, 0.0]])
+    pairs, _ = merged(words, words.copy(), lengths, 0.3 * lengths, np.array(_WEIGHTS))
+    assert pairs[0].tolist() == [0, 2]
 
 
 def test_same_seed_same_labels_for_any_threads():

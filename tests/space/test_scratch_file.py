@@ -12,21 +12,23 @@ import pytest
 from mustlink.space.disk import NamedFile, ScratchFile
 
 
-@pytest.mark.parametrize("kind", ["scratch", "named", "settled"])
-def test_a_file_that_is_let_go_of_is_closed_without_a_warning(kind, tmp_path):
+def test_files_that_are_let_go_of_are_closed_without_a_warning(tmp_path):
     gc.collect()  # what other tests left
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        file = ScratchFile(tmp_path, 80) if kind == "scratch" else NamedFile(tmp_path / "rows", 80)
-        file.write(0, np.arange(10.0))
-        if kind == "settled":
-            file.settle()
-        out = np.empty(10)
-        file.read(0, out)
-        number = file.fileno()
-        del file
+        files = [ScratchFile(tmp_path, 80)]
+        files += [NamedFile(tmp_path / name, 80) for name in ("named", "settled")]
+        for file in files:
+            file.write(0, np.arange(10.0))
+        files[-1].settle()
+        out = np.empty((3, 10))
+        for file, row in zip(files, out, strict=True):
+            file.read(0, row)
+        numbers = [file.fileno() for file in files]
+        del file, files
         gc.collect()
-    assert out.tolist() == list(range(10))
+    np.testing.assert_array_equal(out, [np.arange(10.0)] * 3)
     assert [one for one in seen if issubclass(one.category, ResourceWarning)] == []
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(number)
+    for number in numbers:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)
