@@ -12,8 +12,10 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import haversine_distances
 
 import mustlink as ml
+from mustlink.core.names import METRICS
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
+from mustlink.neighbors import distances
 from mustlink.neighbors.knn import any_rows
 
 N, K = 150, 8
@@ -332,6 +334,12 @@ def test_nn_descent_of_another_distance(monkeypatch):
     assert first.info["method"] == "descent"
     assert first.info["recall"] > 0.9
     assert (first.affinity != second.affinity).nnz == 0
+
+
+def test_named_distances_are_there_for_few_rows_and_for_many():
+    """What scipy alone knows would fail where NN-descent searches."""
+    named_distances = pytest.importorskip("pynndescent.distances").named_distances
+    assert set(distances._OF_SCIPY) | set(METRICS) - {"minkowski:P"} <= set(named_distances)
 
 
 def test_a_metric_that_is_spelt_alike_is_named():

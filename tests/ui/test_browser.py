@@ -448,7 +448,7 @@ def test_a_second_tab_shows_what_the_first_does(browser, tmp_path):
     with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
         first, second = opened(browser, address), opened(browser, address)
         first.get_by_role("button", name="ask me").click()
-        asked_node(first, 10)
+        assert asked_node(first, 10) == asked_node(second, 10)
         keys(first, "3")
         node = asked_node(first, 9)
         says(second, "in another tab: node")
@@ -462,6 +462,8 @@ def test_a_second_tab_shows_what_the_first_does(browser, tmp_path):
 def test_the_legend_is_changed_in_all_tabs_and_marked_rows_are_left_out(browser, tmp_path):
     with process(HERE / "served.py", 400, tmp_path, 0) as (_, address):
         tab, other = opened(browser, address), opened(browser, address)
+        other.get_by_role("button", name="least sure").click()
+        asked_node(other, 10)
         tab.get_by_role("button", name="legend").click()
         tab.get_by_label("sorted by").select_option("name")
         tab.get_by_label("class").first.select_option("2")
@@ -469,6 +471,7 @@ def test_the_legend_is_changed_in_all_tabs_and_marked_rows_are_left_out(browser,
         tab.get_by_role("button", name="rename").click()
         for one in (tab, other):
             says(one, "^■ ash [0-9]")
+        assert "ash" in other.get_by_label("rows by doubt").inner_text()
         tab.get_by_label("colour").fill("#123456")
         for one in (tab, other):
             one.locator("b[style*='rgb(18, 52, 86)'], b[style*='#123456']").wait_for(timeout=WAIT)

@@ -246,13 +246,26 @@ def test_a_question_comes_back_with_undo():
     assert session.waiting == [101, 102]
 
 
+def test_a_name_and_a_colour_answer_no_question(csp):
+    session = NodeSession(csp)
+    group = session.groups[0]
+    session.ask_about(session.some_of(group).tolist())
+    before = session.waiting
+    session.recolour(group, "#123456")
+    session.name(session.some_of(group), "elm")
+    assert session.waiting == before
+
+
 def test_every_change_is_told(csp):
     session, told = NodeSession(csp), []
     session.listeners.append(lambda: told.append(len(session.answers)))
     session.label([20], 1)
     session.unknown([21])
     session.undo()
-    assert told == [1, 2, 1]
+    session.ask_about([30, 31])
+    session.turn(1)
+    assert told == [1, 2, 1, 1, 1]
+    assert session.waiting == [31, 30]
 
 
 def test_a_person_may_correct_what_was_known(csp):

@@ -7,7 +7,8 @@ eigenvalue is the largest and line 11 may cut at 0.
      2  L̄ = I − D^-½AD^-½,  Q̄ = D^-½QD^-½                `CSP._formulation`
      3  λ_{K−1}, the (K − 1)th largest eigenvalue of Q̄   `ConstrainedCut.kth`
      4  if β >= λ_{K−1}·vol: no solution                `check_beta`
-     8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)            `eigen.pencil.feasible_pairs`
+     8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)            `eigen.pencil.feasible_pairs`: by LAPACK in
+        `dense_pencil`, by iteration in `leading_pencil`, by shift-invert
      9  keep λ > 0, ‖v‖² = vol                          the same
     10  V: the K − 1 of them with least vᵀL̄v            `PencilSolution.cheapest` (WHC11: K)
     11  k-means on the rows of D^-½V, or its sign         `selection.constrained_fit`

@@ -1,10 +1,11 @@
 """Penalised spectral clustering, SSSC (WHC11, Algorithm 1).
 
 1, 2  similarities S with S_ii = 0                 `Graph`
-3  Q: −β/|ML| for must-links, α/|CL| for cannot-links (eq. 11; signs: see `SSSC`)
-4, 5  Q̄ = (Q − λ_min)/(λ_max − λ_min)              `PenalizedProblem(normalized=True)`
+3  Q: −β/|ML| for must-links, α/|CL| for cannot-links (eq. 11; signs: see `SSSC`): weights by
+   `constraints.links.balanced`, put together in `SSSC._formulation`
+4, 5  Q̄ = Q/(λ_max − λ_min), without the shift     `PenalizedProblem(normalized=True)`
 6, 7  D, L̄ = I − D^-½SD^-½                         `NormalizedLaplacian`, built once a graph
-8  Z: the K lowest eigenvectors of (1 − γ)L̄ + γQ̄
+8  Z: the K lowest eigenvectors of (1 − γ)L̄ + γQ̄  `PenalizedProblem.solve`
 9  rows of Z on the unit sphere                 rounding "sphere", then k-means
 §3.4  K = 2: the first vector with both signs   rounding "sign"
 """

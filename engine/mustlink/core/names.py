@@ -1,4 +1,4 @@
-"""Estimators by their names, each imported at its first use.
+"""Estimators by their names, each imported at its first use; names of distances.
 
 Modules take them from here, not from `mustlink`, which imports all modules.
 """
@@ -37,6 +37,13 @@ ESTIMATORS = {
     "E2CP": "mustlink.clusterers.srcp",
     "SRCP": "mustlink.clusterers.srcp",
 }
+
+
+# Distances that messages and help name; haversine last, of which the help says more.
+METRICS = (
+    *("euclidean", "cosine", "correlation", "manhattan", "chebyshev", "minkowski:P"),
+    *("canberra", "braycurtis", "hamming", "jaccard", "hellinger", "haversine"),
+)
 
 
 def estimator_of(name: str) -> Any:

@@ -26,6 +26,7 @@ from mustlink.context.neighbor_cost import (
 )
 from mustlink.context.rates import descent_seconds
 from mustlink.core.check import as_points, check_positive
+from mustlink.core.names import METRICS
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.exact import drop_own
@@ -188,6 +189,7 @@ class AnyRows(ABC):
 
 
 # What scipy computes as pynndescent does, which is half a minute of compiling that is not needed.
+# Names of pynndescent, by which more rows are searched; what it does not know is no entry.
 _OF_SCIPY = {
     "manhattan": "cityblock",
     **{name: name for name in ("chebyshev", "canberra", "braycurtis", "hamming", "minkowski")},
@@ -229,9 +231,8 @@ class Distance:
             near = get_close_matches(metric, ("euclidean", *_OF_SCIPY, *named_distances), 1)
             meant = f"did you mean {near[0]!r}? Else choose" if near else "choose"
             raise InputError(
-                f"metric: {metric!r} is unknown; {meant} euclidean | cosine | correlation | "
-                "manhattan | chebyshev | minkowski:P | canberra | braycurtis | hamming | jaccard | "
-                "hellinger | haversine, another name of pynndescent, or a function of two rows"
+                f"metric: {metric!r} is unknown; {meant} {' | '.join(METRICS)}, another name of "
+                "pynndescent, or a function of two rows"
             )
         return cls(metric, function=named_distances[metric], compiled=True)
 

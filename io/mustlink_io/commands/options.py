@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from mustlink.core.names import METRICS
 from mustlink.core.state import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
@@ -144,9 +145,8 @@ REPRESENTATIVES = click.option(
 METRIC = click.option(
     "--metric",
     metavar="NAME",
-    help="Distance of points: euclidean, cosine, correlation, manhattan, chebyshev, minkowski:P, "
-    "canberra, braycurtis, hamming, jaccard, hellinger, haversine (latitude and longitude in "
-    "degrees, distances in km), or another name of pynndescent. Default euclidean, of sparse rows "
+    help=f"Distance of points: {', '.join(METRICS)} (latitude and longitude in degrees, distances "
+    "in km), or another name of pynndescent. Default euclidean, of sparse rows "
     "cosine; these take dot, euclidean, hellinger and jaccard, too, else they become dense.",
 )
 EDGE_WEIGHTS = click.option(

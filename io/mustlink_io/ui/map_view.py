@@ -300,18 +300,9 @@ class MapView:
             ColumnDataSource({"x": [], "y": [], "size": []}) for _ in range(3)
         )
         draw = self.figure.scatter
-        plain = {"nonselection_fill_alpha": 1.0, "nonselection_line_alpha": 1.0}
-        draw(
-            "x",
-            "y",
-            source=self._known,
-            size="size",
-            fill_color="white",
-            line_color="#1f2933",
-            **plain,
-        )
+        draw("x", "y", source=self._known, size="size", fill_color="white", line_color="#1f2933")
         draw("x", "y", source=self._picked, size="size", fill_color=None, line_color="#000000",
-             line_width=1, nonselection_line_alpha=1.0)  # fmt: skip
+             line_width=1)  # fmt: skip
         self._names = ColumnDataSource({"x": [], "y": [], "text": []})
         self.figure.text(
             "x", "y", "text", source=self._names, text_font_size="14px", text_align="center",
@@ -319,9 +310,10 @@ class MapView:
             background_fill_color="white", background_fill_alpha=0.75, padding=3, border_radius=3,
         )  # fmt: skip
         draw("x", "y", source=self.question, marker="star", size=26, fill_color="#f0e442",
-             line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
-        lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
-        self.figure.add_tools(lasso, TapTool(), PanTool(), zoom, ResetTool())
+             line_color="#1f2933", line_width=1.5)  # fmt: skip
+        # The browser selects nothing by itself: what is not selected would fade, names too.
+        lasso, zoom = LassoSelectTool(continuous=False, renderers=[]), WheelZoomTool()
+        self.figure.add_tools(lasso, TapTool(renderers=[]), PanTool(), zoom, ResetTool())
         self.figure.toolbar.active_drag = lasso
         self.figure.toolbar.active_scroll = zoom
         self.figure.on_event(SelectionGeometry, self._lassoed)

@@ -262,12 +262,18 @@ class NodeSession:
         """Take answer number `at` back, and ask about its first node now; raises InputError."""
         node = int(self._answer(at).nodes[0])
         self.take_back(at)
-        self.waiting = [node, *(one for one in self.waiting if one != node)]
+        self.ask_about([node, *(one for one in self.waiting if one != node)])
+
+    def ask_about(self, nodes: list[int]) -> None:
+        """Let these nodes wait for an answer, and tell the listeners."""
+        self.waiting = nodes
+        for tell in self.listeners:
+            tell()
 
     def turn(self, steps: int) -> None:
         """Ask about another of the waiting nodes, `steps` further."""
         at = steps % max(len(self.waiting), 1)
-        self.waiting = self.waiting[at:] + self.waiting[:at]
+        self.ask_about(self.waiting[at:] + self.waiting[:at])
 
     def doubtful(self, n: int) -> list[int]:
         """The n nodes without an answer of which it is least sure, the least sure first."""
@@ -423,7 +429,9 @@ class NodeSession:
 
     def _change(self, answers: list[Answer], words: str = "") -> None:
         """Let these be the answers, which can be undone; a question that they answer is done."""
-        new = {int(node) for one in answers if one not in self.answers for node in one.nodes}
+        new = {int(node) for one in answers
+               if one not in self.answers and one.kind not in ("name", "colour")
+               for node in one.nodes}  # fmt: skip
         before = self.answers, self.waiting
         self._become(answers, [one for one in self.waiting if one not in new], words)
         self._past.append(before)

@@ -76,6 +76,7 @@ class QuestionsView:
         self._asked: tuple[Any, ...] = ()
         self._shown: dict[int, str] = {}  # what is shown of the rows that are asked about
         self._sent: list[dict[str, Any]] = []  # answers that wait for a fit
+        self._sure: dict[int, float] = {}  # rows of the list, and how sure each was
         self.ask = pn.widgets.Button(name="ask me", button_type="primary")
         self.doubtful = pn.widgets.Button(name="least sure", visible=session.tells_confidence)
         self.listed = pn.widgets.Select(
@@ -106,32 +107,37 @@ class QuestionsView:
         return self._waits(np.asarray(self.session.questions(_BATCH)).tolist())
 
     def _doubt(self) -> str:
-        rows, session = self.session.doubtful(_LISTED), self.session
-        sure = session.confidence
-        self.listed.options = {
-            f"{session.called(row)}: {session.names.get(session.labels[row], 'in none')} "
-            f"{sure[row]:.2f}": row
-            for row in rows
-        }
+        rows, sure = self.session.doubtful(_LISTED), self.session.confidence
+        self._sure = {row: float(sure[row]) for row in rows}
         self.listed.visible = bool(rows)
         return self._waits(rows[:_BATCH])
+
+    def _list(self) -> None:
+        """Write what each row of the list is now."""
+        session = self.session
+        self.listed.options = {
+            f"{session.called(row)}: {session.names.get(session.labels[row], 'in none')} "
+            f"{sure:.2f}": row
+            for row, sure in self._sure.items()
+        }
 
     def _point(self) -> None:
         """Choose the row of the list on the map, and ask about it."""
         row = self.listed.value
         if row is None:
             return
-        self.session.waiting = [row, *(one for one in self.session.waiting if one != row)]
+        self.session.ask_about([row, *(one for one in self.session.waiting if one != row)])
         self.refresh()
 
     def _waits(self, nodes: list[int]) -> str:
-        self.session.waiting = nodes
+        self.session.ask_about(nodes)
         self._changed()
         return f"{len(nodes)} questions" if nodes else "no question is left"
 
     def refresh(self) -> None:
         """Show the question that is the first now; made anew only where it is another."""
         pn, waiting = panel(), self.session.waiting
+        self._list()
         choices = list(self.session.choices.items())[:_KEYS]
         asked = (*waiting, *choices, *(self.session.labels[waiting[:_BATCH]].tolist()))
         if asked == self._asked:
@@ -255,6 +261,7 @@ class NodeView:
     ) -> None:
         pn = panel()
         self.session, self.show, self.output = session, show, output
+        self._seen = session.answers  # which are shown
         self.status = Status()
         self.map = MapView(session, where, self.status, self._chosen, self.refresh)
         self.map.values = getattr(show, "line", None)
@@ -333,7 +340,10 @@ class NodeView:
 
         def show() -> None:
             with panel().io.hold(document):
-                self.status.say(f"in another tab: {self.refresh()}")
+                if session.answers is self._seen:  # other nodes are asked about
+                    self.questions.refresh()
+                else:
+                    self.status.say(f"in another tab: {self.refresh()}")
 
         def tell() -> None:
             if state.curdoc is not document:
@@ -360,7 +370,7 @@ class NodeView:
         self._chosen()
         self._tell()
         self.questions.refresh()
-        last = self.session.history[-1]
+        self._seen, last = self.session.answers, self.session.history[-1]
         if not last.seconds and not last.moved:
             return last.words
         return f"{last.words}; {last.moved:.2%} of the rows moved; {last.seconds:.2f} s"
