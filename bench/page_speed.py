@@ -238,7 +238,7 @@ def answers(browser: Any, method: str, n: int, folder: Path, threads: int) -> di
                 drag(tab, "map", [middles[group] + radius])
                 says(tab, r"^node [\d,]+ \(" if group == first else r"^node .* and ")
             line = says(tab, r"^node .* and ")
-            nodes = [int(one.replace(",", "")) for one in re.findall(r"([\d,]+) \(", line)]
+            nodes = [int(one.replace(",", "")) for one in re.findall(r"node ([\d,]+)", line)]
             answer("pair", "together" if y[nodes[0]] == y[nodes[1]] else "apart")
             says(tab, "no node chosen")
         answer("undo", "undo")

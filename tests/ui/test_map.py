@@ -280,6 +280,22 @@ def test_the_legend_is_sorted_and_its_classes_are_called_and_coloured_otherwise(
 
 
 @pytest.mark.browser
+def test_the_last_answer_is_the_one_that_is_taken_back_unless_another_is_chosen(two_groups):
+    view, session, _ = two_groups
+    for node in (2, 3, 4):
+        session.label([node], session.labels[0])
+    view.refresh()
+    assert view.given.value == 2
+    view._one(session.take_back)
+    assert [int(one.nodes[0]) for one in session.answers] == [2, 3]
+    view.given.value = 0
+    view._one(session.take_back)
+    assert [int(one.nodes[0]) for one in session.answers] == [3]
+    view._one(session.take_back)
+    assert (view.given.value, view.given.visible) == (None, False)
+
+
+@pytest.mark.browser
 def test_rows_inside_a_lasso_are_shown_and_the_foreign_ones_marked_before_they_are_labelled(
     two_groups,
 ):

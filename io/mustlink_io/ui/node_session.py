@@ -86,7 +86,8 @@ class NodeSession:
         if journal is not None and self.answers:
             labels, began = self.labels, perf_counter()
             self._fit()
-            words = f"{len(self.answers)} answers from {journal.path.name}"
+            count = len(self.answers)
+            words = f"{count} answer{'s' if count > 1 else ''} from {journal.path.name}"
             self._record(words, perf_counter() - began, labels)
 
     @property

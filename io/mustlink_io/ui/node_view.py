@@ -391,8 +391,8 @@ class NodeView:
         )
         words = [self.session.words(one) for one in self.session.answers[: -_LISTED - 1 : -1]]
         count = len(self.session.answers)
-        self.given.options = {f"{count - at}: {one}": count - 1 - at
-                              for at, one in enumerate(words)}  # fmt: skip
+        options = {f"{count - at}: {one}": count - 1 - at for at, one in enumerate(words)}
+        self.given.param.update(options=options, value=count - 1 if words else None)
         self.given.visible = self.back.visible = self.again.visible = bool(words)
 
     def _chosen(self) -> None:
