@@ -50,7 +50,8 @@ test-thorough: $(BIN)/.installed
 # The environments of the others wait for the network while the thorough tests wait for the processor.
 test-all: $(BIN)/.installed
 	$(MAKE) --jobs test-thorough environments
-	$(MAKE) test-scale test-scanpy test-ui docs
+	$(MAKE) test-scale
+	$(MAKE) --jobs=2 test-ui test-scanpy docs   # one process each
 
 environments:
 	$(MAKE) -j1 $(SCALE)/.installed $(SCANPY)/.installed $(UI)/.installed
