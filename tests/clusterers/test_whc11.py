@@ -13,7 +13,7 @@ from mustlink.discretize.satisfaction import satisfaction
 from mustlink.eigen.memory_work import laplacian_of
 from mustlink.errors import InfeasibleError, InputError
 
-CASES = 40
+CASES = 100
 pytestmark = pytest.mark.usefixtures("few_runs")
 EXACT = {"affinity": "precomputed", "random_state": 0, "subspace": "exact"}
 
