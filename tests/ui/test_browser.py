@@ -525,6 +525,7 @@ def test_one_answer_is_taken_back_and_asked_again(browser, tmp_path):
             keys(tab, key)
             last_answer(tmp_path, 11 - left)
         asked_node(tab, 7)
+        tab.locator("option", has_text=f"3: node {nodes[2]}").wait_for(state="attached")
         tab.get_by_role("combobox").select_option(label=f"2: node {nodes[1]}: class 2")
         tab.get_by_role("button", name="ask again").click()
         assert asked_node(tab, 8) == nodes[1]

@@ -289,6 +289,8 @@ def test_the_last_answer_is_the_one_that_is_taken_back_unless_another_is_chosen(
     view._one(session.take_back)
     assert [int(one.nodes[0]) for one in session.answers] == [2, 3]
     view.given.value = 0
+    view.refresh()
+    assert view.given.value == 0
     view._one(session.take_back)
     assert [int(one.nodes[0]) for one in session.answers] == [3]
     view._one(session.take_back)

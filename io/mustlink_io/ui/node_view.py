@@ -283,6 +283,7 @@ class NodeView:
         self.redo = pn.widgets.Button(name="redo")
         self.export = pn.widgets.Button(name="export answers", visible=output is not None)
         self.given = pn.widgets.Select(name="answers, the last first", options={}, width=330)
+        self._last: int | None = None  # number of the last answer that is listed
         self.back = pn.widgets.Button(name="take back")
         self.again = pn.widgets.Button(name="ask again")
         self.save = pn.widgets.Button(name="save", visible=output is not None)
@@ -392,7 +393,11 @@ class NodeView:
         words = [self.session.words(one) for one in self.session.answers[: -_LISTED - 1 : -1]]
         count = len(self.session.answers)
         options = {f"{count - at}: {one}": count - 1 - at for at, one in enumerate(words)}
-        self.given.param.update(options=options, value=count - 1 if words else None)
+        # The last, unless a person chose another that is still there.
+        called = {at: one for one, at in self.given.options.items()}.get(self.given.value)
+        chosen = options.get(str(called)) if self.given.value != self._last else None
+        self._last = count - 1 if words else None
+        self.given.param.update(options=options, value=self._last if chosen is None else chosen)
         self.given.visible = self.back.visible = self.again.visible = bool(words)
 
     def _chosen(self) -> None:
