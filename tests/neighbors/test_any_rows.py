@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import haversine_distances
 
 import mustlink as ml
-from mustlink.core.names import METRICS
+from mustlink.core.metrics import METRICS
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors import distances

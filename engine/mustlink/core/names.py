@@ -39,13 +39,6 @@ ESTIMATORS = {
 }
 
 
-# Distances that messages and help name; haversine last, of which the help says more.
-METRICS = (
-    *("euclidean", "cosine", "correlation", "manhattan", "chebyshev", "minkowski:P"),
-    *("canberra", "braycurtis", "hamming", "jaccard", "hellinger", "haversine"),
-)
-
-
 def estimator_of(name: str) -> Any:
     """The class of that name."""
     return getattr(import_module(ESTIMATORS[name]), name)

@@ -26,7 +26,7 @@ from mustlink.context.neighbor_cost import (
 )
 from mustlink.context.rates import descent_seconds
 from mustlink.core.check import as_points, check_positive
-from mustlink.core.names import METRICS
+from mustlink.core.metrics import METRICS
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.exact import drop_own

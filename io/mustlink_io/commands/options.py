@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mustlink.core.names import METRICS
+from mustlink.core.metrics import METRICS
 from mustlink.core.state import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
