@@ -253,13 +253,25 @@ def _summed(task: Callable[[slice], Scalars], X: Block) -> Scalars:
     return np.asarray(partial.sum(axis=0), dtype=np.float64)
 
 
-def _dots(X: Block, Y: Block) -> Scalars:
-    return np.asarray(np.einsum("ij,ij->j", X, Y, dtype=np.float64))
+@kernel()
+def _add_dots(X: Any, Y: Any, total: Any) -> None:
+    for i in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            total[c] += X[i, c] * Y[i, c]
+
+
+def _dots(X: Block, Y: Block, compiled: bool) -> Scalars:
+    """Inner products column by column of some rows: NumPy begins anew with every row."""
+    if not compiled or X.dtype != np.float64 or Y.dtype != np.float64:
+        return np.asarray(np.einsum("ij,ij->j", X, Y, dtype=np.float64))
+    total = np.zeros(X.shape[1])
+    _add_dots(X, Y, total)
+    return total
 
 
 def dots(X: Block, Y: Block) -> Scalars:
     """Inner products column by column of two blocks (n, b)."""
-    return _summed(lambda rows: _dots(X[rows], Y[rows]), X)
+    return _summed(lambda rows: _dots(X[rows], Y[rows], X.size >= FEW), X)
 
 
 def blend(
@@ -282,7 +294,7 @@ def lessen(X: Block, V: Block, a: Scalars, out: Block) -> Scalars:
         found = V[rows] * a
         np.subtract(X[rows], found, out=found)
         out[rows] = found
-        return _dots(found, found)
+        return _dots(found, found, X.size >= FEW)
 
     return _summed(some, X)
 
