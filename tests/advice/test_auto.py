@@ -180,6 +180,18 @@ def test_where_nothing_can_be_held_out_what_is_usual_decides():
     assert adjusted_rand_score(est.labels_, y) > 0.9
 
 
+@pytest.mark.parametrize(
+    ("each", "named", "with_csp"), [(2, True, False), (4, False, False), (6, False, True)]
+)
+def test_what_is_a_candidate_hangs_on_how_many_labels_a_class_has(each, named, with_csp):
+    counts = [each, each, 1]  # of most classes
+    est = ml.Auto(random_state=0).fit(X, labelled(Y, counts))
+    names = {row["name"] for row in est.candidates_}
+    assert ("NCut named by labels" in names) is named
+    assert ("GFHF with columns, FastGE and CSP" in names) is with_csp
+    assert np.mean(est.labels_ == Y) > 0.9
+
+
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("seed", range(6))
 def test_labels_that_mislead_do_not_hide_plain_clusters(seed):

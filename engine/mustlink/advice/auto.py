@@ -70,8 +70,8 @@ from mustlink.selection.constrained_fit import USUAL
 Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
-_ENOUGH = {"labels": 60.0, "pairs": 150.0}  # held out, that count as much as what is expected
-_OF_TABLES = 10.0  # labels of points: what is usual differs more from table to table
+_ENOUGH = {"labels": 60.0, "pairs": 150.0}  # held out, of which all predicted is enough
+_OF_TABLES, _OF_NETWORKS = 30.0, 120.0  # labels: what is usual differs more from table to table
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
@@ -88,9 +88,10 @@ class Auto(ClusterMixin, GraphEstimator):
 
     * Nothing known: `NCut`.
     * Labels of all classes: `GFHF`, alone and with a prior. On points a classifier on columns, with
-      smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` say; on
-      networks that of clusters of `NCut`, `CSP` and of `LLGC`, which is a candidate there itself,
-      as clusters of `NCut` are that the labels only name.
+      smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` or,
+      with six labels a class or more, `CSP` say; on networks that of clusters of `NCut`, `CSP` and
+      of `LLGC`, which is a candidate there itself. Clusters of `NCut` that the labels only name are
+      one, too, on points with one or two labels a class.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
       Where all K classes have labels, too, also these spread, with the same moves.
@@ -310,14 +311,15 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.kind == LABELS and self.answers == CLUSTERS and not in_memory:
             data = replace(data, kind=PAIRS)
             recorder.note("method: CSP, as the graph stays on disk, where nothing else is tried")
-        ways = [way for way in self._ways(data) if self._runs(way, data, in_memory)]
+        level = data.level
+        ways = [way for way in self._ways(data)
+                if way.usual[level] is not None and self._runs(way, data, in_memory)]  # fmt: skip
         if data.kind == NOTHING and (data.y is not None or data.constraints is not None):
             warn_if_empty(data.known, recorder, is_given=True)
         if data.graph is None and in_memory and self._wants_graph(data, ways):
             data = replace(data, graph=self._graph_of(data, recorder))
         self._known, self._amount = data.kind, data.amount  # by the graph, as a refit counts
-        level = data.level
-        tried = [Candidate(way.name, way.usual[level]) for way in ways]
+        tried = [Candidate(way.name, way.usual[level] or 0.0) for way in ways]
         held = Held()
         if len(ways) > 1 and in_memory:
             held = self._judge(data, tried, recorder)
@@ -410,7 +412,9 @@ class Auto(ClusterMixin, GraphEstimator):
                 return trials.nats(way) if spread else trials.clusters(way)
             return 0.0 if spread else np.zeros(data.n, dtype=np.int64)
 
-        trust = _OF_TABLES if spread and not data.is_network else _ENOUGH[data.kind]
+        trust = _ENOUGH[PAIRS]
+        if spread:
+            trust = _OF_NETWORKS if data.is_network else _OF_TABLES
         how = (evidence,) if spread or not folds else ()
         amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, *how)
         if not (spread and amount):

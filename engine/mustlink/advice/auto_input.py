@@ -148,8 +148,8 @@ class AutoInput:
     def level(self) -> int:
         """0, 1 or 2: how much is known, as `Way.usual` has it."""
         if self.kind == LABELS:
-            least = int(np.unique(self.labels[self.labels >= 0], return_counts=True)[1].min())
-            return int(np.searchsorted((_FEW, 6), least, side="right"))
+            counts = np.unique(self.labels[self.labels >= 0], return_counts=True)[1]
+            return int(np.searchsorted((_FEW, 6), np.median(counts), side="right"))
         pairs_a_row = self.known.merged[0].shape[0] / max(self.n, 1)
         return int(np.searchsorted((0.25, 1.0), pairs_a_row))
 
