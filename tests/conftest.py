@@ -47,6 +47,14 @@ def few_runs(monkeypatch):
 
 
 @pytest.fixture
+def few_trees(monkeypatch):
+    """Classifiers on columns with 20 trees in place of 200."""
+    from mustlink.clusterers import label_clusters
+
+    monkeypatch.setattr(label_clusters, "TREES", 20)
+
+
+@pytest.fixture
 def graphs_on_disk(monkeypatch):
     """Graphs stay on disk, and so do vectors."""
     from mustlink.estimators.graph_estimator import GraphEstimator

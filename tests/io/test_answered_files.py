@@ -19,6 +19,8 @@ from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.ui.node_session import NodeSession
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 NAMES = np.array(["ants", "bees", "cats", "dogs"])
 COLUMNS = ["--standardize", "standard", "--one-hot", "colour"]
 

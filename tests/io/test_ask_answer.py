@@ -17,6 +17,8 @@ from mustlink_io.hdf5 import store
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):

@@ -15,6 +15,8 @@ from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.opening import check_same
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def blobs(n=240, k=4, seed=0):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,8 @@ from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
 from mustlink_io.ui.opening import session_of_file
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 N, KINDS = 120, ("oak", "elm", "ash")
 
 
