@@ -190,14 +190,14 @@ class Walks:
     def answered(self, node: int) -> None:
         """Update values for a question about the node."""
         root = self.laplacian.root_degree
-        at, walk = self._from(np.array([node]), root[[node]])
+        at, walk = self._from(np.array([node], dtype=np.int64), root[[node]])
         before = self.uncertainty[at] * np.exp(-self.reached[at])
         self.reached[at] += walk / root[at] / self.own
         change = self.uncertainty[at] * np.exp(-self.reached[at]) - before
         at, back = self._from(at, change / root[at])
         self.values[at] += root[at] * back
 
-    def _from(self, nodes: NDArray[np.integer[Any]], x: Floats) -> tuple[Ints, Floats]:
+    def _from(self, nodes: Ints, x: Floats) -> tuple[Ints, Floats]:
         """Sᵗx of an x on few nodes: where it is, and its values there."""
         S = self.laplacian.S
         for _ in range(self.steps):  # dense sums: SciPy's sparse product takes twice the time
