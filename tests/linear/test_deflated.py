@@ -5,6 +5,7 @@ import pytest
 
 from cases import blobs, labelled, planted_graph, random_graph
 from mustlink import GFHF, LLGC, Poisson, TikReg, knn_graph
+from mustlink.context.stage_cache import Workspace
 from mustlink.eigen import memory_work
 from mustlink.eigen.smooth_subspace import BasisKey
 from mustlink.errors import NumericalError
@@ -125,6 +126,17 @@ def kept(graph):
 
 def bases(graph):
     return [one for _, one in graph.derived.of(BasisKey)]
+
+
+def test_vectors_that_the_polynomial_does_as_well_are_left_out(clear, monkeypatch):
+    monkeypatch.setattr(memory_work, "_CLEAR", 1e-4)
+    work = Workspace(clear[0])
+    basis, low = memory_work.smooth_vectors(work, 0)
+    everything = memory_work.smoothest(work, memory_work._VECTORS, seed=0).values
+    few = np.count_nonzero(everything < low)
+    assert 0 < few < everything.size
+    np.testing.assert_array_equal(basis.values, everything[:few])
+    assert (everything[few:] >= low).all()
 
 
 @pytest.mark.parametrize("method", [Poisson, GFHF, LLGC])

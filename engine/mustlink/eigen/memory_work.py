@@ -437,21 +437,23 @@ def cached_inverse(work: Workspace, seed: int) -> Preconditioner:
     laplacian = laplacian_of(work)
     if laplacian.size in FEW or work.memory is not None:
         return usual_preconditioner(laplacian)
-    basis = smooth_vectors(work, seed)
-    if basis is not None:
+    known = smooth_vectors(work, seed)
+    if known is not None:
+        basis, low = known
         try:
             key = DeflationKey(work.single, seed)
             Z = basis.vectors[:, 1 + basis.n_ties :]
-            return work.remember(key, lambda: DeflatedPolynomial(laplacian, Z, next_value(basis)))
+            return work.remember(key, lambda: DeflatedPolynomial(laplacian, Z, low))
         except NumericalError:
             pass
     return grids_of(work).cycle()
 
 
-def smooth_vectors(work: Workspace, seed: int) -> SmoothBasis | None:
-    """The smoothest vectors of L̄, those of its null space among them, where they pay.
+def smooth_vectors(work: Workspace, seed: int) -> tuple[SmoothBasis, float] | None:
+    """The smoothest vectors of L̄, its null vectors among them, and from which value on others are.
 
-    None where grids do better: small coarse ones, or nothing but networks' large ones.
+    Those below that value: a polynomial does the rest as well, for less. None where grids do
+    better: small coarse ones, or nothing but networks' large ones.
     """
     small = laplacian_of(work).size < _MANY
     if small or work.memory is not None or work.recorder.deadline.is_set:
@@ -460,12 +462,9 @@ def smooth_vectors(work: Workspace, seed: int) -> SmoothBasis | None:
     if grids.is_cheap() or grids.is_wide:
         return None
     basis = smoothest(work, _VECTORS, seed=seed).first(_VECTORS)
-    return basis if next_value(basis) >= _CLEAR else None
-
-
-def next_value(basis: SmoothBasis) -> float:
-    """From which eigenvalue on there are others."""
-    return _CLOSE * float(basis.values[-1])
+    low = _CLOSE * float(basis.values[-1])
+    few = int(np.count_nonzero(basis.values < low))
+    return (basis.first(max(few, basis.n_ties + 1)), low) if low >= _CLEAR else None
 
 
 # --- Smooth vectors of a graph that has grown: those of the graph before, extended and sharpened

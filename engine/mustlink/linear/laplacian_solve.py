@@ -44,7 +44,7 @@ FEW = range(1_001, 2_001)
 # Added to L̄: null vectors, which are to be projected out, and what single precision makes of them
 # are not blown up by more. Eigenvalues below are taken for larger ones, and still found.
 _SHIFT = 1e-5
-_SHARE = 1e-2  # that one step of a polynomial leaves: fewer products than with 1e-1, 1e-3 or 1e-4
+_SHARE = 1e-1  # that one step of a polynomial leaves, at most: sources are near single nodes
 _ROUGH = 1e-4  # residual from which on classes that are close might change
 
 

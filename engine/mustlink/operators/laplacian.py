@@ -150,9 +150,11 @@ class GroundedLaplacian:
         """
         root, total, ratio = grounded_degrees(self, ground, kept)
         values = scaled(self.S, self.beside(ratio))
-        inner = sp.csr_matrix((values, self.S.indices, self.S.indptr), shape=self.S.shape)
-        if not values.all():
-            inner = inner.copy()
+        rows, fewer = (self.S.indices, self.S.indptr), not values.all()
+        if fewer:
+            rows = rows[0].copy(), rows[1].copy()
+        inner = sp.csr_matrix((values, *rows), shape=self.S.shape)
+        if fewer:
             inner.eliminate_zeros()
         return replace(self, S=inner, root_degree=root, ground=total)
 

@@ -27,7 +27,6 @@ from mustlink.eigen.memory_work import (
     MemoryWork,
     cached_inverse,
     laplacian_of,
-    next_value,
     smooth_vectors,
 )
 from mustlink.eigen.plain_solve import DENSE_BELOW
@@ -444,12 +443,13 @@ class ReachedPart(MemoryWork):
         """
         if not (self.is_whole and added.size) or added.max() > _NEAR or np.ptp(added) > _EVEN:
             return None
-        smooth = smooth_vectors(self.view, seed)
-        if smooth is None:
+        known = smooth_vectors(self.view, seed)
+        if known is None:
             return None
+        smooth, low = known
         ratio = (A.root_degree / self.laplacian.root_degree)[:, None]
         try:  # a ground makes no eigenvalue below 1 smaller
-            return DeflatedPolynomial(A, smooth.vectors * ratio, next_value(smooth))
+            return DeflatedPolynomial(A, smooth.vectors * ratio, low)
         except NumericalError:
             return None
 
