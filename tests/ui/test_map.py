@@ -341,7 +341,7 @@ def test_names_on_a_map_cover_no_other_and_stay_where_they_are_alone(seed):
     there = np.flatnonzero(~np.isnan(found[:, 0]))
     assert 0 in there
     np.testing.assert_array_equal(found[there, 0], places[there, 0])
-    assert np.abs(found[there] - places[there]).max() <= 60
+    assert np.abs(found[there] - places[there]).max() < 60.1
     for at in there:
         for other in there[there < at]:
             beside, above = np.abs(found[at] - found[other])

@@ -589,7 +589,8 @@ def guessed_html(guesses: Sequence[bool]) -> str:
     """
     if not guesses:
         return ""
-    shares = running(np.resize(guesses, 2) if len(guesses) == 1 else guesses)  # a line has two ends
+    shares = running(guesses)
+    shares = np.resize(shares, max(shares.size, 2))  # a line has two ends
     at = np.linspace(0, _WIDE, shares.size)
     points = " ".join(f"{x:.1f},{_HIGH * (1 - y):.1f}" for x, y in zip(at, shares, strict=True))
     last = min(len(guesses), _WINDOW)
