@@ -99,7 +99,7 @@ def test_feasible_vectors_are_counted_and_few_of_them_a_doubt(planted, subspace)
     ("what", "words"),
     [
         ("unknown", "none of the 120 nodes has any"),
-        ("one class", "labels: all 4 are of class 2"),
+        ("one class", "labels: all are of one class"),
         ("nothing", "none of the 120 nodes has any"),
         ("not given", "neither is given; the graph alone was clustered; give some"),
     ],

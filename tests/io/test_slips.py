@@ -159,3 +159,59 @@ def test_columns_that_are_left_out_are_so_in_the_command_that_is_suggested(mustl
     assert code == 0
     assert "--drop=id,code" in found["command"]
     assert found["seen"]["d"] == 3  # and whether a cell was empty
+
+
+@pytest.fixture
+def trees(tmp_path, monkeypatch):
+    """A table with names of rows, and labels by words."""
+    X = np.random.default_rng(0).normal(size=(N, 2)) + 6 * np.eye(3)[np.arange(N) % 3][:, :2]
+    rows = [f"tree {at},{a:.4g},{b:.4g}" for at, (a, b) in enumerate(X)]
+    (tmp_path / "trees.csv").write_text("tree,a,b\n" + "\n".join(rows) + "\n")
+    rows[7] = rows[3]
+    (tmp_path / "twice.csv").write_text("tree,a,b\n" + "\n".join(rows) + "\n")
+    monkeypatch.chdir(tmp_path)
+
+    def label(**more):
+        classes = {f"tree {at}": ("oak", "maple", "ash")[at % 3] for at in range(9)}
+        lines = [f"{row},{one}" for row, one in classes.items()] + [*more.values()]
+        (tmp_path / "few.csv").write_text("tree,kind\n" + "\n".join(lines) + "\n")
+
+    return label
+
+
+def test_a_class_of_one_label_that_is_spelt_like_another_is_doubted(trees):
+    trees()
+    names = formats.load("trees.csv").names
+    assert formats.load_classes("few.csv", N, names).warnings == ()
+    trees(slip="tree 20,mapple", other="tree 21,elm")
+    (told,) = formats.load_classes("few.csv", N, names).warnings
+    assert (
+        told == "few.csv: class 'mapple' has one label, and 'maple' 3: correct it, if it is a slip"
+    )
+
+
+def test_a_row_that_is_labelled_twice_is_called_by_its_name(trees):
+    trees(twice="tree 3,ash")
+    with pytest.raises(InputError, match="node tree 3 is labelled 'oak' and 'ash'; keep one"):
+        formats.load_classes("few.csv", N, formats.load("trees.csv").names)
+
+
+def test_names_that_are_there_twice_are_told(trees):
+    assert formats.load("trees.csv").warnings == ()
+    (told,) = formats.load("twice.csv").warnings
+    assert "would name the rows, but 'tree 3' is in it twice" in told
+
+
+def test_a_table_is_no_result_to_ask_about(trees, mustlink):
+    code, _, err = mustlink("ask trees.csv -o ask.csv")
+    assert (code, err.strip()) == (
+        2,
+        "mustlink: trees.csv: no result; give the .h5 file that a run wrote, as: out.h5",
+    )
+
+
+def test_a_misspelt_section_of_a_batch_is_named(trees, tmp_path, mustlink):
+    (tmp_path / "jobs.toml").write_text('[[jobs]]\ndata = "trees.csv"\n')
+    code, _, err = mustlink(f"batch {tmp_path}/jobs.toml --dry-run")
+    assert code == 2
+    assert "jobs: unknown; did you mean job?" in err

@@ -558,6 +558,7 @@ def test_what_is_answered_while_nothing_is_connected_is_not_lost(browser, tmp_pa
         again.goto(address)
         written = last_answer(tmp_path, 1)
         assert (written["nodes"], written["value"]) == ([node], 3)
+        says(tab, "this page is of a program that ended")
         says(again, f"node {node}: class 3")
         again.reload()
         says(again, f"node {node}: class 3")
@@ -650,3 +651,28 @@ def test_what_is_wrong_is_a_line(picture):
     code, said = ended(path, DISPLAY="", WAYLAND_DISPLAY="", BROWSER="")
     assert (code, said.count("\n")) == (2, 0)
     assert "--no-open" in said
+
+
+def test_a_class_that_is_typed_has_a_button_and_a_key(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 2)) + 8 * np.eye(3)[np.arange(90) % 3][:, :2]
+    rows = "".join(f"tree {at},{a:.4g},{b:.4g}\n" for at, (a, b) in enumerate(X))
+    (tmp_path / "trees.csv").write_text(f"tree,a,b\n{rows}")
+    few = "".join(f"tree {at},{('oak', 'elm', 'ash')[at % 3]}\n" for at in range(9))
+    (tmp_path / "few.csv").write_text(f"tree,kind\n{few}")
+    files = tmp_path / "trees.csv", "--labels", tmp_path / "few.csv", "-k", 3
+    with process("-m", "mustlink_io", "ui", *files, "--no-open") as (_, address):
+        tab = opened(browser, address)
+        keys(tab, "Enter")
+        says(tab, "10 to go")
+        box = tab.get_by_placeholder("another class")
+        for word, doubted in (("fir", False), ("elmm", True), ("elm", False)):
+            box.fill(word)
+            box.press("Enter")
+            says(tab, "did you mean elm" if doubted else f"class {word}; ")
+            assert box.input_value() == ""
+        tab.get_by_role("button", name="fir [f]").wait_for(timeout=WAIT)
+        tab.evaluate("() => document.activeElement.blur()")
+        keys(tab, "f")
+        says(tab, "7 to go")
+        lines = (tmp_path / "trees.ui.h5.answers").read_text().splitlines()[1:]
+        assert [json.loads(one)["value"] for one in lines][::2] == ["fir", "fir"]

@@ -9,6 +9,7 @@ import pytest
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats import shown
+from mustlink_io.pictures import charts
 from mustlink_io.ui import map_view, node_view, opening
 
 
@@ -182,12 +183,22 @@ def test_the_mouse_tells_name_cluster_and_values_of_the_row_below():
     view.map._over = (4.5, 4.5)  # nothing is there
     view.map._tell_over()
     assert view.map.hovered.object == ""
+    view.map.choose([25, 26, 27])
+    view._chosen()
+    assert f"height {X[25, 0].round(2):.6g}, site tree 25" in view.picked.object  # in the grid
     view.questions.doubtful.clicks += 1
     first = next(iter(view.questions.listed.options.values()))
     assert first == session.waiting[0] == session.doubtful(1)[0]
     third = list(view.questions.listed.options.values())[2]
     view.questions.listed.value = third
     assert session.waiting[0] == third
+    written = []
+    view.questions.listed.param.watch(written.append, "options")
+    view.refresh()
+    assert not written  # nothing of the list is another
+    session.name([first], "fir")
+    view.refresh()
+    assert len(written) == 1
 
 
 @pytest.mark.browser
@@ -285,12 +296,12 @@ def test_the_last_answer_is_the_one_that_is_taken_back_unless_another_is_chosen(
     for node in (2, 3, 4):
         session.label([node], session.labels[0])
     view.refresh()
-    assert view.given.value == 2
+    assert view.given.value is session.answers[2]
     view._one(session.take_back)
     assert [int(one.nodes[0]) for one in session.answers] == [2, 3]
-    view.given.value = 0
+    view.given.value = session.answers[0]
     view.refresh()
-    assert view.given.value == 0
+    assert view.given.value is session.answers[0]
     view._one(session.take_back)
     assert [int(one.nodes[0]) for one in session.answers] == [3]
     view._one(session.take_back)
@@ -320,3 +331,40 @@ def test_rows_inside_a_lasso_are_shown_and_the_foreign_ones_marked_before_they_a
         + view.picked.object.count("<div class='foreign'>")
         == node_view._IN_GRID
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_names_on_a_map_cover_no_other_and_stay_where_they_are_alone(seed):
+    rng = np.random.default_rng(seed)
+    places, widths = rng.uniform(0, 300, (25, 2)), rng.uniform(10, 120, 25)
+    found = charts.names_apart(places, widths, 20.0)
+    there = np.flatnonzero(~np.isnan(found[:, 0]))
+    assert 0 in there
+    np.testing.assert_array_equal(found[there, 0], places[there, 0])
+    assert np.abs(found[there] - places[there]).max() < 60.1
+    for at in there:
+        for other in there[there < at]:
+            beside, above = np.abs(found[at] - found[other])
+            assert beside >= (widths[at] + widths[other]) / 2 or above >= 0.999 * 20
+    far = np.arange(8)[:, None] * 200.0 * np.ones(2)
+    np.testing.assert_array_equal(charts.names_apart(far, widths[:8], 20.0), far)
+
+
+def test_the_name_of_a_cluster_is_at_one_of_its_rows():
+    ring = np.stack([np.cos(np.arange(50)), 9 * np.sin(np.arange(50))], axis=1)
+    assert (ring == charts.middle_row(ring)).all(axis=1).any()
+
+
+@pytest.mark.browser
+def test_clusters_that_lie_near_have_names_that_do_not_overlap(two_groups):
+    view, session, _ = two_groups
+    view.map.where = np.full((session.n, 2), 0.5, dtype=np.float32)
+    for ranges in (((0.0, 1.0), (0.0, 1.0)), ((0.4, 0.6), (0.4, 0.6))):
+        view.map._name("cluster")
+        view.map._write_names(ranges)
+        data = view.map._names.data
+        assert sorted(data["text"]) == sorted(map(str, session.names.values()))
+        (low, high), high_pixels = ranges[1], view.map._pixels["inner_height"]
+        assert np.ptp(data["y"]) / (high - low) * high_pixels > 20
+    view.map._write_names(((2.0, 3.0), (2.0, 3.0)))  # none of them is seen
+    assert not len(view.map._names.data["text"])

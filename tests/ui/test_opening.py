@@ -65,3 +65,35 @@ def test_the_map_stays_where_it_is_when_answers_are_read_again(folder):
     again, then = session_of_file("trees.csv", labels="few.csv", n_clusters=3)
     np.testing.assert_array_equal(again.labels, session.labels)
     np.testing.assert_array_equal(then["coordinates"], more["coordinates"])
+
+
+def test_a_class_that_is_typed_is_new_where_classes_have_names(folder):
+    def opened():
+        return session_of_file("trees.csv", labels="few.csv", n_clusters=3)[0]
+
+    session = opened()
+    session.label(np.arange(50, 60), "fir")
+    assert set(session.choices.values()) == {*KINDS, "fir"}
+    assert session.history[-1].words == "10 nodes: class fir"
+    with pytest.raises(InputError, match="elmm: did you mean elm"):
+        session.label([60], "elmm")
+    session.label([60], "elmm")  # said twice
+    fir = {name: one for one, name in session.choices.items()}["fir"]
+    session.choose([61], fir)
+    assert [one.value for one in session.answers] == ["fir", "elmm", "fir"]
+    again = opened()  # after a kill
+    np.testing.assert_array_equal(again.labels, session.labels)
+    assert again.choices == session.choices
+    session.take_back(1)
+    session.take_back(0)
+    assert session.choices[session.known_labels[61]] == "fir"
+    session.undo()
+    session.undo()
+    np.testing.assert_array_equal(again.labels, session.labels)
+    session.save("out.h5")
+    then, _ = session_of_file("out.h5")
+    assert set(then.choices.values()) == {*KINDS, "fir", "elmm"}
+    assert then.choices[then.known_labels[61]] == "fir"
+    then.label([62], "yew")
+    assert then.choices[then.known_labels[62]] == "yew"
+    assert then.choices[then.known_labels[61]] == "fir"

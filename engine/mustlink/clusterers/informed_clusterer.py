@@ -457,8 +457,6 @@ class ConstrainedSpectral(InformedClusterer):
         note_contradictions(known, recorder)
         where = placed.laplacian.positions[placed.known.nodes]
         warn_of_lost(int(np.count_nonzero(where < 0)), recorder)
-        if known.classes.size > k:
-            recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
         if self.init == "labels" and not 2 <= known.classes.size <= k:
             raise InputError(
                 f"init: labels of {known.classes.size} classes for {k} clusters; give labels of at "

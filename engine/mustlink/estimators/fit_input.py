@@ -181,10 +181,9 @@ def warn_if_empty(known: Constraints, recorder: Recorder, *, is_given: bool) -> 
             "graph alone was clustered"
         )
     elif known.kind == "labels" and known.labels is not None and known.classes.size == 1:
-        count = np.count_nonzero(known.labels >= 0)
         recorder.warn(
-            f"labels: all {count} are of class {known.classes[0]}, which one cluster of all nodes "
-            "keeps; label nodes of other classes"
+            "labels: all are of one class, which one cluster of all nodes keeps; label nodes of "
+            "other classes"
         )
 
 

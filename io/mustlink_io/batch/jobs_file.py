@@ -152,7 +152,8 @@ def load(where: Where) -> JobsFile:
 
 
 def _first(where: Where, raw: Mapping[str, Any], error: ValidationError) -> InputError:
-    found = error.errors(include_url=False)[0]
+    # What is misspelt is missing, too: the word that is there says more.
+    found = min(error.errors(include_url=False), key=lambda one: one["type"] == "missing")
     section, *rest = (str(part) for part in found["loc"])
     job = None
     if section == "job" and rest:

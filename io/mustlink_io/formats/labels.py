@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,8 @@ def load_classes(
         noun = "row is" if len(strange) == 1 else "rows are"
         warnings = (f"{place}: {len(strange):,} {noun} left out: {names.unknown(strange)}",)
     if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
-        return replace(_labels(values, place, n_nodes), strange=strange, warnings=warnings)
+        found = _labels(values, place, n_nodes)
+        return replace(found, strange=strange, warnings=warnings + _slips(found, place))
     shape = values.shape
     if pixels is not None and shape != tuple(pixels):
         raise InputError(
@@ -107,6 +109,27 @@ def load_classes(
         )
     note = f"{place}: shape {shape}, taken row by row as labels of pixels"
     return replace(_labels(values.ravel(), place, n_nodes), notes=(note,), pixels=shape)
+
+
+def _slips(found: Labels, place: Place) -> tuple[str, ...]:
+    """A warning for every class of one label that is spelt nearly like one of more."""
+    classes = [] if found.classes is None else list(found.classes)
+    if len(classes) > _COMPARED:
+        return ()
+    sizes = np.bincount(found.codes[found.codes >= 0], minlength=len(classes)).tolist()
+    counts = {one: size for one, size in zip(classes, sizes, strict=False) if one.isalpha()}
+    common = [one for one, size in counts.items() if size > 1]
+    alike = {one: get_close_matches(one, common, 1, _ALIKE)
+             for one, size in counts.items() if size == 1}  # fmt: skip
+    return tuple(
+        f"{place}: class {one!r} has one label, and {near[0]!r} {counts[near[0]]}: correct it, if "
+        "it is a slip"
+        for one, near in alike.items()
+        if near
+    )
+
+
+_COMPARED, _ALIKE = 200, 0.85  # classes that are compared, and share of the letters of both
 
 
 def _from_h5(place: Place, n_nodes: int | None) -> Column:
@@ -233,9 +256,9 @@ def _from_table(
     if not isinstance(column, Words):
         if column.dtype.kind != "O":
             codes = to_integers(column[there], where, "row")
-            return _placed(codes, node, n_nodes, where), strange
+            return _placed(codes, node, n_nodes, where, cells[there]), strange
         column = _categories(column, place)
-    codes = _placed(column.codes[there], node, n_nodes, where, column.categories)
+    codes = _placed(column.codes[there], node, n_nodes, where, cells[there], column.categories)
     return Words(codes, column.categories), strange
 
 
@@ -244,18 +267,22 @@ def _placed(
     node: NDArray[np.int64],
     n_nodes: int,
     where: str,
+    cells: NDArray[Any],
     classes: Sequence[str] | None = None,
 ) -> NDArray[np.int64]:
-    """Labels of all nodes, -1 where there is none; raises InputError for two of one node."""
+    """Labels of all nodes, -1 where there is none; raises InputError for two of one node.
+
+    `cells` are what the file calls the nodes.
+    """
     labels = np.full(n_nodes, -1, dtype=np.int64)
     labels[node] = label
     twice = np.flatnonzero(labels[node] != label)
     if twice.size:
-        at = int(node[twice[0]])
-        both: Sequence[Any] = (int(label[twice[0]]), int(labels[at]))
+        called = store.text(str(cells[twice[0]]))
+        both: Sequence[Any] = (int(label[twice[0]]), int(labels[node[twice[0]]]))
         if classes is not None:
             both = [repr(store.text(classes[c])) if c >= 0 else "unknown" for c in both]
-        raise InputError(f"{where}: node {at} is labelled {both[0]} and {both[1]}; keep one")
+        raise InputError(f"{where}: node {called} is labelled {both[0]} and {both[1]}; keep one")
     return labels
 
 

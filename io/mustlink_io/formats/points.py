@@ -401,6 +401,17 @@ def _numbered(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
     return numbers | {names.index(text) for text in texts if text in names}
 
 
+def _once_too_often(texts: NDArray[Any]) -> str:
+    """A text that is in more than one row where nearly all are different; else ""."""
+    found, counts = np.unique(texts.astype(str), return_counts=True)
+    if not _NEARLY * len(texts) < found.size < len(texts):
+        return ""
+    return repr(store.text(found[counts.argmax()])[:40])
+
+
+_NEARLY = 0.95  # of the cells of a column of names
+
+
 def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) -> tuple[str, ...]:
     """Return a warning for every coordinate whose header says that it numbers or labels the rows.
 
@@ -418,6 +429,8 @@ def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) ->
             column = table.text(at)
             if (column == np.rint(column)).all() and len(np.unique(column)) == len(column):
                 what = "if it names the points say --id and its title, else leave it out by --drop"
+        elif at == 0 and table.is_text(at) and (twice := _once_too_often(table.text(at))):
+            what = f"it would name the rows, but {twice} is in it twice: correct it, or --drop it"
         if what is not None:
             shown = store.text(table.header[at])[:40]
             found.append(f"{where}: its column {shown!r} is taken as a coordinate; {what}")

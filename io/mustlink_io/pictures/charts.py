@@ -284,8 +284,8 @@ def embedding(
             words += _draw_known(axes, xy, labels, known_labels, rng)
         if pairs is not None and belief is not None and len(pairs):
             words += _draw_pairs(axes, xy, labels, pairs, np.asarray(belief), rng)
-        _write_names(axes, xy, labels, names or {})
         _frame(axes, xy, shown, flat)
+        _write_names(axes, xy, labels, names or {})
         axes.set_title("; ".join(words), fontsize=10)
         axes.set_xlabel(f"coordinate {columns[0] + 1} of {points.shape[1]}")
         axes.set_ylabel("random height" if flat else f"coordinate {columns[1] + 1}")
@@ -427,15 +427,22 @@ def _write_names(
 ) -> None:
     from matplotlib.patheffects import withStroke
 
-    names = np.unique(labels[labels >= 0])
-    if names.size > _MAX_NAMES:
+    names, counts = np.unique(labels[labels >= 0], return_counts=True)
+    if not 0 < names.size <= _MAX_NAMES:
         return
-    for name in names.tolist():
-        x, y = np.median(xy[labels == name], axis=0)
+    names = names[np.argsort(-counts, kind="stable")]
+    texts = [called.get(name, str(name))[:_LETTERS] for name in names.tolist()]
+    middles = np.array([middle_row(xy[labels == name]) for name in names])
+    axes.figure.draw_without_rendering()  # as large as it becomes
+    points = axes.transData.transform(middles) * 72 / axes.figure.dpi
+    free = names_apart(points, 7.0 * np.array([len(one) for one in texts]), 13.0)
+    for text, middle, shift in zip(texts, middles, free - points, strict=True):
+        if np.isnan(shift).any():
+            continue
         axes.annotate(
-            called.get(name, str(name))[:_LETTERS].replace("$", r"\$"),
-            (x, y),
-            xytext=(6, 6),  # a tight cluster stays visible beside its number
+            text.replace("$", r"\$"),
+            middle,
+            xytext=(6, 6 + shift[1]),  # a tight cluster stays visible beside its number
             textcoords="offset points",
             fontsize=10,
             fontweight="bold",
@@ -446,6 +453,33 @@ def _write_names(
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
             annotation_clip=True,
         )
+
+
+def middle_row(xy: NDArray[Any]) -> NDArray[Any]:
+    """The row (2,) of some (m, 2) that is nearest to their median, as wide as they are."""
+    away = (xy - np.median(xy, axis=0)) / np.maximum(np.ptp(xy, axis=0), 1e-30)
+    found: NDArray[Any] = xy[(away**2).sum(axis=1).argmin()]
+    return found
+
+
+def names_apart(
+    places: NDArray[Any], widths: NDArray[np.float64], height: float
+) -> NDArray[np.float64]:
+    """Places (m, 2) of names of these widths (m,), one after another, moved until each is free.
+
+    By up to three lines up or down; where a name would cover one before it even then it is left
+    out: NaN. In pixels; O(m²).
+    """
+    found = np.full(places.shape, np.nan)
+    for at, place in enumerate(places):
+        for lines in (0, 1, -1, 2, -2, 3, -3):
+            here = place + np.array([0.0, lines * height])
+            gap = np.abs(found[:at] - here)
+            near = gap[:, 0] < (widths[:at] + widths[at]) / 2
+            if not (near & (gap[:, 1] < 0.999 * height)).any():
+                found[at] = here
+                break
+    return found
 
 
 def _frame(axes: Any, xy: NDArray[np.float64], shown: NDArray[np.int64], flat: bool) -> None:

@@ -25,7 +25,7 @@ from mustlink.errors import InputError
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import store, writing
-from mustlink_io.hdf5.file_names import BEFORE
+from mustlink_io.hdf5.file_names import BEFORE, HDF5
 from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
@@ -52,6 +52,8 @@ class Opened:
     def of(cls, text: str) -> Opened:
         """Load the model of a file with what was answered on the page; raises InputError."""
         path = Path(text)
+        if path.suffix not in HDF5:
+            raise InputError(f"{path}: no result; give the .h5 file that a run wrote, as: out.h5")
         estimator = load_model(path, light=True)
         n = int(np.asarray(estimator.labels_).size)
         with store.open_h5(path) as file:

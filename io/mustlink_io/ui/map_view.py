@@ -13,7 +13,7 @@ from mustlink.clusterers.embedding import LaplacianEigenmaps
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink_io.pictures.charts import plane, spread_in_plane
+from mustlink_io.pictures.charts import middle_row, names_apart, plane, spread_in_plane
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, of_groups, packed, panel
@@ -179,6 +179,7 @@ _LEAST = 60  # pixels of a figure below which the browser has not laid it out ye
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
 _NAMED, _BY = 60, 20_000  # clusters whose names are on the map, and rows that say where
+_LETTER, _ROUND, _LINE = 9, 8, 26  # pixels of a name: of a letter, round it, and high
 _NEAR = 0.02  # of the map's width: how far from the mouse a row is still below it
 _WAIT = 150  # milliseconds after which a zoom is drawn
 
@@ -236,14 +237,27 @@ class MapView:
         self._mark(self._known, np.flatnonzero(is_known(session.known_labels))[:_MARKED])
 
     def _name(self, way: str) -> None:
-        """Write names of clusters where half of their rows are on either side."""
+        """Say where names of clusters belong: in their middle, the largest cluster first."""
         step = max(1, len(self.where) // _BY)
         where, labels = self.where[::step], np.asarray(self.session.labels[::step])
         shown = self.session.groups[:_NAMED] if way == "cluster" else []
-        middle = [np.median(where[labels == one], axis=0) for one in shown if (labels == one).any()]
-        names = [str(self.session.names[one])[:24] for one in shown if (labels == one).any()]
-        x, y = np.array(middle).reshape(-1, 2).T
-        self._names.data = {"x": x, "y": y, "text": names}
+        rows = [(where[labels == one], str(self.session.names[one])[:24]) for one in shown]
+        rows = sorted((one for one in rows if len(one[0])), key=lambda one: -len(one[0]))
+        self._middles = np.array([middle_row(one) for one, _ in rows]).reshape(-1, 2)
+        self._texts = [name for _, name in rows]
+
+    def _write_names(self, ranges: Ranges) -> None:
+        """Write the names that are seen, so that none covers another."""
+        low, high = np.array(ranges).T
+        scale = np.array([*self._pixels.values()]) / (high - low)
+        pixels = (self._middles - low) * scale
+        widths = np.array([_LETTER * len(one) + _ROUND for one in self._texts])
+        seen = ((self._middles >= low) & (self._middles <= high)).all(axis=1)
+        place = np.full(pixels.shape, np.nan)
+        place[seen] = names_apart(pixels[seen], widths[seen], _LINE)
+        free = np.flatnonzero(~np.isnan(place[:, 0]))
+        x, y = (place[free] / scale + low).T
+        self._names.data = {"x": x, "y": y, "text": [self._texts[at] for at in free]}
 
     def _fade(self, share: float) -> None:
         self._image.glyph.global_alpha = share
@@ -342,6 +356,7 @@ class MapView:
             "dw": [x1 - x0],
             "dh": [y1 - y0],
         }
+        self._write_names(ranges)
 
     def _moved(self, _: Any) -> None:
         """Draw anew after a zoom: once for many steps of a wheel."""

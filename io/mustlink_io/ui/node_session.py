@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -70,6 +71,8 @@ class NodeSession:
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
         self._clusters = None if self._spreads else getattr(estimator, "n_clusters", None)
         self._first_names = dict(getattr(estimator, "cluster_names_", {}))
+        self._top = self._last_number()
+        self._doubted: set[str] = set()  # classes that may be slips
         # A kill between the model and the end of the journal leaves answers in both.
         read = [] if journal is None else journal.read()
         self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
@@ -150,7 +153,51 @@ class NodeSession:
 
     @property
     def _class_names(self) -> Mapping[Any, str]:
+        """Names of classes by their numbers, also of those that answers name first."""
+        new = {number: word for word, number in self._words(self.answers).items()}
+        return {**self._stated_names, **new}
+
+    @property
+    def _stated_names(self) -> Mapping[Any, str]:
         return {} if self.beside is None else self.beside.classes
+
+    @property
+    def _numbered(self) -> bool:
+        """Whether the fit knows classes by numbers, whatever they are called."""
+        return not self._spreads or self._base.dtype.kind not in "OU"
+
+    def _words(self, answers: Sequence[Answer]) -> dict[str, int]:
+        """Numbers of the classes that answers name first: one by one, behind those before."""
+        labels = [one.value for one in answers if one.kind == "label"]
+        if not self._numbered or all(isinstance(one, int) for one in labels):
+            return {}
+        found: dict[str, int] = {}
+        top = max([self._top, *self._stated_names])
+        for value in labels:
+            if isinstance(value, str):
+                top += value not in found
+                found.setdefault(value, top)
+            else:
+                top = max(top, value)
+        return found
+
+    def _stored(self, choice: int | str) -> int | str:
+        """A class as answers record it: in words where its number follows from answers."""
+        new = {number: word for word, number in self._words(self.answers).items()}
+        return new.get(choice, choice) if isinstance(choice, int) else choice
+
+    def _said(self, answer: Answer) -> Answer:
+        """What a person typed, `checked`; a new class spelt like another is doubted once."""
+        made, word = self.checked(answer), str(answer.value)
+        known = [*self.choices.values(), *self._class_names.values()]
+        if answer.kind != "label" or made.value != word or word in {*known, *self._doubted}:
+            return made
+        alike = get_close_matches(word.casefold(), [one.casefold() for one in known], 1)
+        if not alike:
+            return made
+        self._doubted.add(word)
+        meant = next(one for one in known if one.casefold() == alike[0])
+        raise InputError(f"{word}: did you mean {meant}? give it again to add a class")
 
     @property
     def tells_confidence(self) -> bool:
@@ -200,21 +247,21 @@ class NodeSession:
         return self._known_by(self.answers)
 
     def _known_by(self, answers: Sequence[Answer]) -> NDArray[Any]:
-        found = np.array(self._known_labels())
+        found, words = np.array(self._known_labels()), self._words(answers)
         for one in answers:
             if one.kind == "label":
                 if found.dtype.kind == "U":
                     found = found.astype(object)
-                found[one.nodes] = one.value
+                found[one.nodes] = words.get(str(one.value), one.value) if words else one.value
         return found
 
     def label(self, nodes: Any, value: int | str) -> None:
         """Say that nodes (m,) are of a cluster or class, by a number of `groups` or in words."""
-        self.take([self.checked(Answer("label", self._checked(nodes), value))])
+        self.take([self._said(Answer("label", self._checked(nodes), value))])
 
     def choose(self, nodes: Any, choice: int | str) -> None:
         """Say that nodes (m,) are of a class, one of the keys of `choices`."""
-        self.take([Answer("label", self._checked(nodes), choice)])
+        self.take([Answer("label", self._checked(nodes), self._stored(choice))])
 
     def pair(self, first: int, second: int, together: bool) -> None:
         """Say that two nodes are together, or are not."""
@@ -233,15 +280,23 @@ class NodeSession:
         value: int | str = answer.value
         words = {name: one for one, name in self.choices.items()}
         if isinstance(value, str) and value in words:
-            return replace(answer, value=words[value])
-        if not self._spreads or self._base.dtype.kind not in "OU":
-            classes = {name: one for one, name in self._class_names.items()}
+            return replace(answer, value=self._stored(words[value]))
+        if self._numbered:
+            classes = {name: one for one, name in self._stated_names.items()}
             if value in classes:
                 return replace(answer, value=classes[str(value)])
+            if isinstance(value, str) and self._takes_words(value):
+                return answer
             value = class_number(value, getattr(self.estimator, "cluster_names_", {}))
         elif not value:
             raise InputError("class: has no name; give one")
         return replace(answer, value=self._class_of.get(value, value))
+
+    def _takes_words(self, word: str) -> bool:
+        """Whether a word may be a new class: others have names, or nothing is known yet."""
+        named = bool(self._class_names) or not is_known(self.known_labels).any()
+        called = getattr(self.estimator, "cluster_names_", {}).values()
+        return named and bool(word) and word not in called and not word.lstrip("+-").isdigit()
 
     def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
@@ -254,22 +309,26 @@ class NodeSession:
         if kind == "unknown":
             return Answer(kind, nodes, 0, entry["id"])
         if kind == "word":
-            return self.checked(Answer("label", nodes, str(value), entry["id"]))
+            return self._said(Answer("label", nodes, str(value), entry["id"]))
         if value not in self.choices:
             raise InputError(f"answer on {self.called(nodes[0])}: {value!r} is no class here")
-        return Answer("label", nodes, value, entry["id"])
+        return Answer("label", nodes, self._stored(value), entry["id"])
 
     def ask_again(self, at: int) -> None:
         """Take answer number `at` back, and ask about its first node now; raises InputError."""
         node = int(self._answer(at).nodes[0])
         self.take_back(at)
-        self.ask_about([node, *(one for one in self.waiting if one != node)])
+        self.ask_first(node)
 
     def ask_about(self, nodes: list[int]) -> None:
         """Let these nodes wait for an answer, and tell the listeners."""
         self.waiting = nodes
         for tell in self.listeners:
             tell()
+
+    def ask_first(self, node: int) -> None:
+        """Ask about this node now, and about those that wait behind it."""
+        self.ask_about([node, *(one for one in self.waiting if one != node)])
 
     def turn(self, steps: int) -> None:
         """Ask about another of the waiting nodes, `steps` further."""
@@ -353,7 +412,8 @@ class NodeSession:
             return answer
         if is_known(self.known_labels[answer.nodes]).any():
             return answer
-        right = self.classes_now(answer.nodes) == [answer.value]
+        value = self._words([*self.answers, answer]).get(str(answer.value), answer.value)
+        right = self.classes_now(answer.nodes) == [value]
         return replace(answer, guess="right" if right else "wrong")
 
     def take(self, answers: Sequence[Answer]) -> None:
@@ -396,7 +456,7 @@ class NodeSession:
             raise InputError(
                 f"answer {at}: {self.words(was)}; take it back, only labels are corrected"
             )
-        made = Answer("label", was.nodes, choice)
+        made = Answer("label", was.nodes, self._stored(choice))
         answers = [*self.answers[:at], made, *self.answers[at + 1 :]]
         self._change(answers, f"corrected: {self.words(made)}")
 
@@ -493,14 +553,22 @@ class NodeSession:
 
     def save(self, path: str | Path) -> None:
         """Write the model, which holds the answers, too, and what is `beside` it; journal ends."""
+        if self._words(self.answers):
+            self.beside = (self.beside or Carried()).with_classes(self._class_names)
         save_model(self.estimator, path, beside=self.beside)
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
         self._clusters = self.estimator.get_params().get("n_clusters")
         self._first_names = dict(getattr(self.estimator, "cluster_names_", {}))
         self._states = {(): dict(vars(self.estimator))}
-        self._past, self._future = [], []
+        self._past, self._future, self._top = [], [], self._last_number()
         self.answers = [one for one in self.answers if one.kind in ("unknown", "colour")]
         self._write(self.answers)
+
+    def _last_number(self) -> int:
+        """The largest of a class or cluster so far; -1 where these are words."""
+        known = self._known_labels()
+        numbers = [one.max(initial=-1) for one in (known, self.labels) if one.dtype.kind in "iu"]
+        return int(max(numbers, default=-1))
 
     def _checked(self, nodes: Any) -> Ints:
         found = np.unique(np.asarray(nodes, dtype=np.int64))

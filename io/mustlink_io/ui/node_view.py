@@ -86,7 +86,7 @@ class QuestionsView:
         self.text = Div(
             width=330, disable_math=True, stylesheets=[TABLES], css_classes=["question"]
         )
-        self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
+        self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px", margin=(0, 8))
         self.other = pn.widgets.TextInput(
             placeholder=_OTHER, width=170, visible=False, margin=(2, 10)
         )
@@ -115,19 +115,19 @@ class QuestionsView:
     def _list(self) -> None:
         """Write what each row of the list is now."""
         session = self.session
-        self.listed.options = {
-            f"{session.called(row)}: {session.names.get(session.labels[row], 'in none')} "
-            f"{sure:.2f}": row
+        names = session.names
+        options = {
+            f"{session.called(row)}: {names.get(session.labels[row], 'in none')} {sure:.2f}": row
             for row, sure in self._sure.items()
         }
+        if options != self.listed.options:
+            self.listed.options = options
 
     def _point(self) -> None:
         """Choose the row of the list on the map, and ask about it."""
-        row = self.listed.value
-        if row is None:
-            return
-        self.session.ask_about([row, *(one for one in self.session.waiting if one != row)])
-        self.refresh()
+        if self.listed.value is not None:
+            self.session.ask_first(self.listed.value)
+            self.refresh()
 
     def _waits(self, nodes: list[int]) -> str:
         self.session.ask_about(nodes)
@@ -283,7 +283,6 @@ class NodeView:
         self.redo = pn.widgets.Button(name="redo")
         self.export = pn.widgets.Button(name="export answers", visible=output is not None)
         self.given = pn.widgets.Select(name="answers, the last first", options={}, width=330)
-        self._last: int | None = None  # number of the last answer that is listed
         self.back = pn.widgets.Button(name="take back")
         self.again = pn.widgets.Button(name="ask again")
         self.save = pn.widgets.Button(name="save", visible=output is not None)
@@ -390,15 +389,15 @@ class NodeView:
             "<table class='steps'><tr><th>answer</th><th>kept</th><th>moved</th></tr>"
             f"{steps}</table>"
         )
-        words = [self.session.words(one) for one in self.session.answers[: -_LISTED - 1 : -1]]
-        count = len(self.session.answers)
-        options = {f"{count - at}: {one}": count - 1 - at for at, one in enumerate(words)}
+        answers, before = self.session.answers, list(self.given.options.values())
+        listed = list(enumerate(answers, 1))[: -_LISTED - 1 : -1]
+        options = {f"{at}: {self.session.words(one)}": one for at, one in listed}
         # The last, unless a person chose another that is still there.
-        called = {at: one for one, at in self.given.options.items()}.get(self.given.value)
-        chosen = options.get(str(called)) if self.given.value != self._last else None
-        self._last = count - 1 if words else None
-        self.given.param.update(options=options, value=self._last if chosen is None else chosen)
-        self.given.visible = self.back.visible = self.again.visible = bool(words)
+        chosen = self.given.value
+        if chosen in before[:1] or chosen not in answers:
+            chosen = answers[-1] if answers else None
+        self.given.param.update(options=options, value=chosen)
+        self.given.visible = self.back.visible = self.again.visible = bool(answers)
 
     def _chosen(self) -> None:
         nodes = self.map.chosen
@@ -437,10 +436,17 @@ class NodeView:
         cells = "".join(
             f"<div class='{'foreign' if int(one) in foreign else 'own'}'>"
             f"{escape(self.session.called(int(one)))}"
-            f"{self.show(int(one)) if self.show else ''}</div>"
+            f"{self._in_short(int(one))}</div>"
             for one in some
         )
         return f"{words}<div class='rows'>{cells}</div>"
+
+    def _in_short(self, node: int) -> str:
+        """A row in a cell of the grid, of a table in a line: a table is too wide."""
+        line = getattr(self.show, "line", None)
+        if line is not None:
+            return f"<br><small>{escape(line(node))}</small>"
+        return self.show(node) if self.show else ""
 
     def _leave_out(self) -> str:
         nodes = self.map.chosen
@@ -468,7 +474,7 @@ class NodeView:
 
     def _one(self, change: Callable[[int], None]) -> str:
         """Do something with the answer that is chosen."""
-        change(self.given.value)
+        change(self.session.answers.index(self.given.value))
         return self.refresh()
 
     def _export(self) -> str:
@@ -584,7 +590,8 @@ def guessed_html(guesses: Sequence[bool]) -> str:
     if not guesses:
         return ""
     shares = running(guesses)
-    at = np.linspace(0, _WIDE, shares.size) if shares.size > 1 else np.array([0.0])
+    shares = np.resize(shares, max(shares.size, 2))  # a line has two ends
+    at = np.linspace(0, _WIDE, shares.size)
     points = " ".join(f"{x:.1f},{_HIGH * (1 - y):.1f}" for x, y in zip(at, shares, strict=True))
     last = min(len(guesses), _WINDOW)
     right = sum(guesses[-last:])

@@ -12,7 +12,7 @@ banner.setAttribute("role", "alert");
 banner.style.cssText = "position:fixed;top:0;left:0;right:0;z-index:99;padding:6px 12px;" +
     "background:#d55e00;color:white;font:14px sans-serif;display:none";
 document.body.append(banner);
-let lost = false;
+let lost = false, stale = false;
 
 function asked() {
     const all = JSON.parse(question.value || "{}"), sent = read();
@@ -29,8 +29,10 @@ function show() {  // of what this browser knows before the server
 function tell() {
     const count = read().length;
     const some = count ? `; ${count} answer${count == 1 ? "" : "s"} kept in this browser` : "";
-    banner.textContent = `connection lost, trying again${some}. If the program was ended, give the ` +
-        "same command again and open the address that it prints.";
+    banner.textContent = stale
+        ? `this page is of a program that ended${some}: open the address that the new one printed`
+        : `connection lost, trying again${some}. If the program was ended, give the same command ` +
+            "again and open the address that it prints.";
     banner.style.display = lost ? "block" : "none";
 }
 function send(command) {
@@ -46,6 +48,8 @@ async function again() {
     if (!lost) return;
     try {
         if ((await fetch(location.href, {cache: "no-store"})).ok) return location.reload();
+        stale = true;  // another program is there
+        return tell();
     } catch { /* not there yet */ }
     setTimeout(again, 1000);
 }
@@ -71,6 +75,7 @@ document.addEventListener("keydown", (event) => {
         const same = now.choices.find((one) => [word, `${word} [${one.key}]`].includes(one.label));
         answer(now.node, same ? "label" : "word", same ? same.value : word);
         at.value = "";
+        at.dispatchEvent(new Event("input", {bubbles: true}));  // the widget's, too
     }
     if (["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName) || event.altKey) return;
     const done = () => { event.preventDefault(); event.stopPropagation(); };

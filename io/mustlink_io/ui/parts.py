@@ -55,7 +55,7 @@ FLEXIBLE = (
 # While work goes on: a stripe that the browser moves, and what cannot be pressed until it is done.
 _STATUS = """
 :host { min-height: 1.6em; color: #1f2933; white-space: pre-wrap; padding-left: 8px;
-        border-left: 4px solid #d9dfe4; }
+        border-left: 4px solid #d9dfe4; position: sticky; top: 0; z-index: 9; background: white; }
 :host(.working) { border-left-color: #0072b2; animation: working 1s infinite alternate; }
 :host(.wrong) { border-left-color: #d55e00; background: #fdf1ea; }
 pre { font-family: inherit; margin: 0; white-space: pre-wrap; }
