@@ -48,20 +48,22 @@ def test_classes_have_equal_masses_on_networks_only(method, of_points):
     assert (usual.label_distributions_ == plain.label_distributions_).all()
 
 
-@pytest.mark.parametrize("per_class", [1, 40])
+@pytest.mark.parametrize("per_class", [[1, 2, 1], [40, 40, 40]])
 def test_masses_of_points_are_scaled_where_values_hardly_differ(per_class):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(300, 8)), np.repeat(np.arange(3), 100)
-    X[y > 0, 0] += np.where(y[y > 0] == 1, 2.0 + per_class / 10, -2.0 - per_class / 10)
+    X[y > 0, 0] += np.where(y[y > 0] == 1, 1, -1) * (2.0 + per_class[0] / 10)
     known = labelled(y, per_class, rng)
     found = ml.GFHF().fit(X, known)
     F = ml.GFHF(class_mass=False).fit(X, known).label_distributions_[known < 0]
     between = ((F - F.mean(axis=0)) ** 2).sum() / (F.mean(axis=0) * (1 - F.mean(axis=0))).sum()
     assert explained_variance_ratio(F, np.ones(len(F))) == pytest.approx(between / len(F))
-    assert found.report_.choices["class_mass"] == ("smoothed" if between < len(F) / 4 else False)
-    assert (between < len(F) / 4) == (per_class == 1)
-    same = ml.GFHF(class_mass=found.report_.choices["class_mass"]).fit(X, known)
-    assert (found.label_distributions_ == same.label_distributions_).all()
+    assert (between < len(F) / 4) == (per_class[0] == 1)
+    shares = np.add(per_class, 10 / round(between / len(F), 2))
+    shares = shares / shares.sum() if between < len(F) / 4 else False
+    assert np.allclose(found.report_.choices["class_mass"], shares, atol=1e-6)
+    same = ml.GFHF(class_mass=shares).fit(X, known)
+    np.testing.assert_allclose(found.label_distributions_, same.label_distributions_, atol=1e-12)
 
 
 @given(st.integers(1, 6), st.integers(2, 4), st.integers(0, 2**32 - 1))
