@@ -20,8 +20,8 @@ from mustlink.space import Block, Dots, Gram, LocalSpace, Space, Vector
 # 17 sets, 6 amounts of labels, accuracy with scaled masses: below .1 .74 for .66, from there to .25
 # .80 for .77, above by hardly .005. Where classes of very unequal sizes have equally many labels
 # scaling does harm: network connections, explained variance .44, ARI .40 for .86.
-# The less they explain the more sizes must be right: on ten tables of those, 1 or 3 to 10 labels a
-# class at random, or 2 to 19 by chance, ARI .49 for .40 with ten labels added whatever is explained.
+# The less they explain the more sizes must be right: on ten of the tables, with 4 or 11 labels a
+# class at random or 2 to 19, ARI .49 for .40 with ten labels added whatever is explained.
 _EXPLAINED = 0.25
 _ADDED, _LEAST = 10.0, 0.01  # labels to every class where all is explained; a share counts as this
 
