@@ -35,6 +35,7 @@ Block = NDArray[np.float64]
 
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Own = TypeVar("Own", bound=Laplacian)  # that of a home
 
 
@@ -115,6 +116,15 @@ class GroundedLaplacian:
     def of_few(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         """XS for sparse rows X (b, m): costs what their neighbours are."""
         return rows @ self.S
+
+    def from_few(self, nodes: Ints, x: Floats) -> tuple[Ints, Floats]:
+        """Sx of an x that is 0 but at some nodes: where it is not 0, and its values there.
+
+        Sums are dense: SciPy's sparse product of one row takes twice the time.
+        """
+        found = self.S[nodes].T @ x
+        nodes = np.flatnonzero(found)
+        return nodes, found[nodes]
 
     def smooth(self, X: Block, times: int) -> Block:
         Y, spare, S = np.array(X, dtype=np.float32, order="C"), None, self.matrix.in_single.local
