@@ -391,7 +391,7 @@ def test_pairs_and_labels_by_name(tmp_path, pbmc):
     assert found.classes == ("A", "B")
     assert found.codes[:5].tolist() == [-1, 0, -1, 1, -1]
     path.write_text("node,label\ncell_3,B\ncell_3,A\n")
-    with pytest.raises(InputError, match=r"node 3 is labelled 'B' and 'A'; keep one"):
+    with pytest.raises(InputError, match=r"node cell_3 is labelled 'B' and 'A'; keep one"):
         formats.load_classes(str(path), N, names)
     anndata.read_h5ad(pbmc).obs.to_csv(tmp_path / "obs.csv")
     found = formats.load_classes(f"{tmp_path}/obs.csv:cell_type", N, names)

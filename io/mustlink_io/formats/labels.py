@@ -114,7 +114,7 @@ def load_classes(
 def _slips(found: Labels, place: Place) -> tuple[str, ...]:
     """A warning for every class of one label that is spelt nearly like one of more."""
     classes = [] if found.classes is None else list(found.classes)
-    if len(classes) > _COMPARED:
+    if not 0 < len(classes) <= _COMPARED:
         return ()
     sizes = np.bincount(found.codes[found.codes >= 0], minlength=len(classes)).tolist()
     counts = {one: size for one, size in zip(classes, sizes, strict=False) if one.isalpha()}
@@ -278,8 +278,9 @@ def _placed(
     labels[node] = label
     twice = np.flatnonzero(labels[node] != label)
     if twice.size:
-        called = store.text(str(cells[twice[0]]))
-        both: Sequence[Any] = (int(label[twice[0]]), int(labels[node[twice[0]]]))
+        at = node[twice[0]]
+        called = at if cells.dtype.kind in "iuf" else store.text(str(cells[twice[0]]))
+        both: Sequence[Any] = (int(label[twice[0]]), int(labels[at]))
         if classes is not None:
             both = [repr(store.text(classes[c])) if c >= 0 else "unknown" for c in both]
         raise InputError(f"{where}: node {called} is labelled {both[0]} and {both[1]}; keep one")
