@@ -311,14 +311,13 @@ class Auto(ClusterMixin, GraphEstimator):
         if data.kind == LABELS and self.answers == CLUSTERS and not in_memory:
             data = replace(data, kind=PAIRS)
             recorder.note("method: CSP, as the graph stays on disk, where nothing else is tried")
-        level = data.level
-        ways = [way for way in self._ways(data)
-                if way.usual[level] is not None and self._runs(way, data, in_memory)]  # fmt: skip
+        ways = [way for way in self._ways(data) if self._runs(way, data, in_memory)]
         if data.kind == NOTHING and (data.y is not None or data.constraints is not None):
             warn_if_empty(data.known, recorder, is_given=True)
         if data.graph is None and in_memory and self._wants_graph(data, ways):
             data = replace(data, graph=self._graph_of(data, recorder))
         self._known, self._amount = data.kind, data.amount  # by the graph, as a refit counts
+        level = data.level
         tried = [Candidate(way.name, way.usual[level] or 0.0) for way in ways]
         held = Held()
         if len(ways) > 1 and in_memory:
@@ -337,7 +336,9 @@ class Auto(ClusterMixin, GraphEstimator):
         return WITHOUT_COLUMNS if _without_columns(data.points) else OF_POINTS
 
     def _runs(self, way: Way, data: AutoInput, in_memory: bool) -> bool:
-        """Whether a way can be fitted to the data where they are."""
+        """Whether a way is a candidate, and can be fitted to the data where they are."""
+        if way.usual[data.level] is None:
+            return False
         if _without_columns(data.points) and {COLUMNS, ALONE} & set(way.parts):
             return False
         if way.parts and (data.prior is not None or not in_memory):

@@ -29,7 +29,7 @@ NAMED_SHARES = ("equal", "smoothed")
 _WANTED = 'give True, False, "equal", "smoothed" or one share a class'
 # Labels added to every class: with 3 or 30 instead accuracy on 18 sets was lower where labels are
 # drawn at random and few, or where there are many.
-_ADDED = 10.0
+ADDED = 10.0
 _BEYOND = 1e6  # times the usual range of a row: a root mean square that a few rows make
 _ROWS = 1 << 16  # of distributions at a time
 
@@ -62,7 +62,7 @@ def class_shares(class_mass: Any, counts: Floats) -> Floats | None:
     if isinstance(class_mass, str) and class_mass == "equal":
         return np.full(n_classes, 1.0 / n_classes)
     if class_mass is True or isinstance(class_mass, str):
-        shares = counts + (1.0 if class_mass is True else _ADDED)
+        shares = counts + (1.0 if class_mass is True else ADDED)
         return shares / shares.sum()
     values = np.ravel(np.asarray(class_mass, dtype=object))
     if values.size != n_classes:

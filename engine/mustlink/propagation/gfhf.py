@@ -12,6 +12,7 @@ import numpy as np
 
 from mustlink.context.method_cost import Cost, clamped_propagation
 from mustlink.core.result import Convergence
+from mustlink.propagation.answers import ADDED
 from mustlink.propagation.held_out import Best, is_auto
 from mustlink.propagation.problem import PropagationProblem, Solution
 from mustlink.propagation.propagator import Propagator
@@ -23,7 +24,7 @@ from mustlink.space import Block, Dots, Gram, LocalSpace, Space, Vector
 # The less they explain the more sizes must be right: on ten of the tables, with 4 or 11 labels a
 # class at random or 2 to 19, ARI .49 for .40 with ten labels added whatever is explained.
 _EXPLAINED = 0.25
-_ADDED, _LEAST = 10.0, 0.01  # labels to every class where all is explained; a share counts as this
+_LEAST = 0.01  # a share counts as this at least
 
 
 @dataclass(eq=False, repr=False)
@@ -62,7 +63,7 @@ class GFHF(Propagator):
         why = f"class_mass: the nodes' values explain {share:.2f} of what could differ between them"
         masses: Any = False
         if share < _EXPLAINED:
-            counts = problem.class_counts + _ADDED / max(round(share, 2), _LEAST)
+            counts = problem.class_counts + ADDED / max(round(share, 2), _LEAST)
             masses = (counts / counts.sum()).tolist()
         return best._replace(way=self._with(network=False, class_mass=masses), why=why)
 

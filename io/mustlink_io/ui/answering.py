@@ -11,7 +11,6 @@ import shlex
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.jobs.points import RowSource
-from mustlink_io.ui.classes import is_known
+from mustlink_io.ui.classes import is_known, spelt_alike
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
 
@@ -238,9 +237,8 @@ def answer(
 
 def _slip(word: str, called: Collection[str]) -> str:
     """A word that no class is called, with the one that is spelt alike."""
-    small = {one.casefold(): one for one in called}
-    alike = get_close_matches(word.casefold(), small, 1)
-    meant = f": did you mean {small[alike[0]]}?" if alike else ", which is no class;"
+    alike = spelt_alike(word, called)
+    meant = ", which is no class;" if alike is None else f": did you mean {alike}?"
     names = sorted(one for one in called if not one.isdigit()) or sorted(called)
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     return f"{word}{meant} classes are {listed}; give one, or --new-classes to add it"

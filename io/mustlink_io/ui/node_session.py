@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,7 +19,14 @@ from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried, named_in
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui.classes import class_number, classes_of, constraints_of, is_known, is_stated
+from mustlink_io.ui.classes import (
+    class_number,
+    classes_of,
+    constraints_of,
+    is_known,
+    is_stated,
+    spelt_alike,
+)
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
 _FOUND_BY = 100  # rows by which a cluster is found again when its name or colour is kept
@@ -154,8 +160,11 @@ class NodeSession:
     @property
     def _class_names(self) -> Mapping[Any, str]:
         """Names of classes by their numbers, also of those that answers name first."""
-        new = {number: word for word, number in self._words(self.answers).items()}
-        return {**self._stated_names, **new}
+        return {**self._stated_names, **self._new_names}
+
+    @property
+    def _new_names(self) -> dict[Any, str]:
+        return {number: word for word, number in self._words(self.answers).items()}
 
     @property
     def _stated_names(self) -> Mapping[Any, str]:
@@ -183,8 +192,7 @@ class NodeSession:
 
     def _stored(self, choice: int | str) -> int | str:
         """A class as answers record it: in words where its number follows from answers."""
-        new = {number: word for word, number in self._words(self.answers).items()}
-        return new.get(choice, choice) if isinstance(choice, int) else choice
+        return self._new_names.get(choice, choice) if isinstance(choice, int) else choice
 
     def _said(self, answer: Answer) -> Answer:
         """What a person typed, `checked`; a new class spelt like another is doubted once."""
@@ -192,11 +200,10 @@ class NodeSession:
         known = [*self.choices.values(), *self._class_names.values()]
         if answer.kind != "label" or made.value != word or word in {*known, *self._doubted}:
             return made
-        alike = get_close_matches(word.casefold(), [one.casefold() for one in known], 1)
-        if not alike:
+        meant = spelt_alike(word, known)
+        if meant is None:
             return made
         self._doubted.add(word)
-        meant = next(one for one in known if one.casefold() == alike[0])
         raise InputError(f"{word}: did you mean {meant}? give it again to add a class")
 
     @property
