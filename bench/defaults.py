@@ -1,14 +1,14 @@
 """How far is the default answer from the best one? `Auto` beside every method, ours and theirs.
 
-    python bench/defaults.py [--quick] [--draws 2] [--only glass moons] [--kinds none "3 labels"]
+    python bench/defaults.py [--quick] [--draws 3] [--only glass moons] [--kinds none "3 labels"]
                              [--methods Auto CSP] [--out FOLDER] [--record]
 
-A cell is a data set, what is known of it, and a draw of that. In it every method has an adjusted
-Rand index, over the rows that have no label, and a loss against the best of all methods in the
-cell. Twelve sets and eight made networks choose: defaults and priors of `Auto` were learned on
-them. The others judge. What was fitted is kept in FOLDER/defaults.jsonl. Real data comes from the
-data folder; what is not there is left out. `--quick`: sets of at most 1,100 rows, one draw, four
-kinds.
+A cell is a data set and how much is known of it. In it every method has an adjusted Rand index,
+over the rows that have no label, of labels as a mean of draws of them, and a loss against the best
+of all methods in the cell. Twelve sets and eight made networks choose: defaults and priors of
+`Auto` were learned on them. The others judge. What was fitted is kept in FOLDER/defaults.jsonl.
+Real data comes from the data folder; what is not there is left out. `--quick`: sets of at most
+1,100 rows, one draw, four kinds.
 """
 
 from __future__ import annotations
@@ -271,10 +271,10 @@ class Fits:
         return self._graph[1]
 
 
-def cell(
+def draw_of(
     name: str, case: Case, kind: str, draw: int, fitted: Fits, only: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """Every method's ARI and seconds in a cell; blind ones are fitted once a set."""
+    """Every method's ARI and seconds in a draw; blind ones are fitted once a set."""
     known = KINDS[kind](case, draw)
 
     def ours_by(method: str) -> Callable[[], Any]:
@@ -293,14 +293,25 @@ def cell(
     }
 
 
+def cell(draws: list[dict[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Means of ARI and seconds of every method that ran in all draws."""
+    found = {}
+    for method in draws[0]:
+        runs = [one[method] for one in draws if method in one and one[method]["ari"] is not None]
+        if len(runs) == len(draws):
+            found[method] = {
+                what: statistics.mean(run[what] for run in runs) for what in ("ari", "cpu")
+            }
+    return found
+
+
 # ---------------------------------------------------------------- judging
 
 
 def judged(found: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Loss of every method that ran against the best of all."""
-    there = {method: run["ari"] for method, run in found.items() if run["ari"] is not None}
-    best = max(there.values())
-    return {method: best - ari for method, ari in there.items()}
+    """Loss of every method against the best of all."""
+    best = max(run["ari"] for run in found.values())
+    return {method: best - run["ari"] for method, run in found.items()}
 
 
 def summary(cells: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -324,7 +335,7 @@ def summary(cells: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     args = runner.options(
-        __doc__, draws=2, only=list(SETS), kinds=list(KINDS), methods=[], quick=False
+        __doc__, draws=3, only=list(SETS), kinds=list(KINDS), methods=[], quick=False
     )
     fitted, cells, sizes = Fits(args.out), [], {}
     for name in args.only:
@@ -334,13 +345,12 @@ def main() -> None:
             continue
         sizes[name] = {"role": role, "rows": case.y.size, "classes": case.k}
         for kind in args.kinds if not args.quick else QUICK_KINDS:
-            for draw in range(1 if kind == "none" or args.quick else args.draws):
-                runs = cell(name, case, kind, draw, fitted, args.methods)
-                if not any(run["ari"] is not None for run in runs.values()):
-                    continue
-                title, group = f"{name}, {kind}, {draw}", group_of(kind)
-                entry = {"title": title, "set": name, "role": role, "kind": kind, "group": group}
-                cells.append({**entry, "runs": runs, "loss": judged(runs)})
+            draws = range(args.draws if group_of(kind) == "labels" and not args.quick else 1)
+            runs = cell([draw_of(name, case, kind, d, fitted, args.methods) for d in draws])
+            if runs:
+                entry = {"set": name, "role": role, "kind": kind, "group": group_of(kind)}
+                entry |= {"title": f"{name}, {kind}", "runs": runs, "loss": judged(runs)}
+                cells.append(entry)
         runner.say(f"{name}: done")
     report(cells)
     runner.record("defaults", {"sets": sizes, **figures(cells)})

@@ -85,12 +85,13 @@ OF_POINTS = (
         (COLUMNS, ALONE, "FastGE", "CSP"),
         3.0,
     ),
+    Way("GFHF with FastGE alone", "GFHF", (None, None, 0.70), ("FastGE",), 30.0),
     Way("NCut named by labels", "GFHF", (0.48, None, None), (NAMED,), 30.0),
 )
 WITHOUT_COLUMNS = (  # points that are sparse or read by blocks: nothing is learned from columns
     OF_POINTS[0],
     Way("GFHF with FastGE and NCut", "GFHF", (0.50, 0.57, 0.69), ("FastGE", "NCut"), 0.3),
-    OF_POINTS[-1],
+    *OF_POINTS[-2:],
 )
 OF_NETWORKS = (
     Way("LLGC", "LLGC", (0.58, 0.68, 0.74)),
