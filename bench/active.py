@@ -2,7 +2,7 @@
 
     python bench/active.py [--draws 10] [--only optdigits usps] [--strategies auto random]
     python bench/active.py --pairs              CSP by pairs, 300 asked beside 1,000 at random
-    python bench/active.py --method GFHF        in the place of Poisson
+    python bench/active.py --method Auto        in the place of Poisson
     python bench/active.py --wrong 0.05         with so many wrong answers
 
 Labels: the method begins with one random label a class, the same for every strategy, and is
@@ -49,7 +49,9 @@ def answers(y: Any, asked: Any, wrong: float, rng: Any) -> Any:
     return found
 
 
-def by_labels(graph: Any, y: Any, strategy: str, draw: int, wrong: float, method: str) -> Any:
+def by_labels(
+    graph: Any, y: Any, strategy: str, draw: int, wrong: float, method: str, points: Any
+) -> Any:
     """ARI after 0, 10, … answers."""
     import numpy as np
 
@@ -64,7 +66,8 @@ def by_labels(graph: Any, y: Any, strategy: str, draw: int, wrong: float, method
         slips = answers(y, np.arange(y.size), wrong, rng)[first]
         task = graph.affinity, given[first], slips, strategy.split()[1], LABELS // BATCH, BATCH
         return [fits.ari(y, graph.spread(np.array(one))) for one in peers.questions(*task)]
-    est = fits.make(method, 0).fit(graph, given)
+    known = data.Known(labels=given)
+    est = fits.fit(fits.make(method, np.unique(y[y >= 0]).size), graph, known, points)
     found, avoid = [fits.ari(y, est.labels_)], np.empty(0, np.int64)
     for _ in range(LABELS // BATCH):
         seed = int(rng.integers(2**31))
@@ -153,7 +156,9 @@ def main() -> None:
                     continue
                 runner.say(f"{name}, {strategy}, draw {draw}")
                 rest = (*loaded, strategy, draw, args.wrong)
-                curve = by_pairs(*rest) if args.pairs else by_labels(*rest, method)
+                points = data.points(name) if fits.METHODS[method].points else None
+                points = None if points is None else points[0]
+                curve = by_pairs(*rest) if args.pairs else by_labels(*rest, method, points)
                 if curve is not None:
                     cache.add({**case, "curve": curve})
     runs = [run for run in cache.find(**same) if run["draw"] < args.draws]

@@ -5,7 +5,7 @@
 
 A cell is a data set and how much is known of it. In it every method has an adjusted Rand index,
 over the rows that have no label, of labels as a mean of draws of them, and a loss against the best
-of all methods in the cell. Twelve sets and eight made networks choose: defaults and priors of
+of all methods in the cell. Thirteen sets and eight made networks choose: defaults and priors of
 `Auto` were learned on them. The others judge. What was fitted is kept in FOLDER/defaults.jsonl.
 Real data comes from the data folder; what is not there is left out. `--quick`: sets of at most
 1,100 rows, one draw, four kinds.
@@ -116,6 +116,7 @@ SETS: dict[str, tuple[str, Callable[[], Case | None]]] = {
     "20 to 80": (CHOOSES, _unequal),
     "polblogs": (CHOOSES, data_sets._graph("polblogs")),
     "amazon_photo": (CHOOSES, data_sets._graph("amazon_photo")),
+    "coauthor_phy": (CHOOSES, data_sets._graph("coauthor_phy")),
     **{f"network {i}": (CHOOSES, _made_network(i)) for i in range(len(NETWORKS))},
     "iris": (JUDGES, data_sets._made("load_iris", return_X_y=True)),
     "dermatology": (JUDGES, _table("dermatology", scaled=True)),
@@ -134,7 +135,6 @@ SETS: dict[str, tuple[str, Callable[[], Case | None]]] = {
     "blocks": (JUDGES, data_sets._blocks),
     "email": (JUDGES, data_sets._graph("email_eu_core")),
     "sbm": (JUDGES, data_sets._graph("sbm_graphchallenge_20000")),
-    "coauthor_phy": (JUDGES, data_sets._graph("coauthor_phy")),
 }  # fmt: skip
 
 # ---------------------------------------------------------------- what is known

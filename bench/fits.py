@@ -29,6 +29,7 @@ METHODS: dict[str, Method] = {
     name: Method(name, points=name in ("LNP", "LLELP", "LTSALP"))
     for name in ("NCut", *CONSTRAINED, "SRCP", "E2CP", "CSCGFHF", *PROPAGATORS)
 } | {
+    "Auto": Method("Auto", points=True),
     "CSP exact": Method("CSP", {"subspace": "exact", "beta": 0.01}),
     "SSSC, γ = 0.1": Method("SSSC", {"gamma": 0.1}),
     "SL-L̄": Method("SpectralLearning", {"normalized": True}),
@@ -64,7 +65,9 @@ def fit(est: Any, graph: Any, known: Known, points: Any = None) -> Any:
         return est.fit(graph)
     if known.pairs is None:
         return (
-            est.fit(graph, known.labels) if points is None else est.fit(points, known.labels, graph)
+            est.fit(graph, known.labels)
+            if points is None
+            else est.fit(points, known.labels, graph=graph)
         )
     return est.fit(graph, constraints=known.constraints(_rows(graph)))
 

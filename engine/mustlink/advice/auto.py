@@ -71,7 +71,7 @@ Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
 _ENOUGH = {"labels": 60.0, "pairs": 150.0}  # held out, of which all predicted is enough
-_OF_TABLES, _OF_NETWORKS = 30.0, 120.0  # labels: what is usual differs more from table to table
+_OF_TABLES, _OF_NETWORKS = 30.0, 90.0  # labels: what is usual differs more from table to table
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
@@ -89,9 +89,9 @@ class Auto(ClusterMixin, GraphEstimator):
     * Nothing known: `NCut`.
     * Labels of all classes: `GFHF`, alone and with a prior. On points a classifier on columns, with
       smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` or,
-      with six labels a class or more, `CSP` say; on networks that of clusters of `NCut`, `CSP` and
-      of `LLGC`, which is a candidate there itself. Clusters of `NCut` that the labels only name are
-      one, too, on points with one or two labels a class.
+      with six labels a class or more, `CSP` say; on networks that of clusters of `NCut` and
+      `CSCGFHF` and of `LLGC`, which is a candidate there itself. Clusters of `NCut` that the labels
+      only name are one, too, on points with one or two labels a class, those of `FastGE` with six.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
       Where all K classes have labels, too, also these spread, with the same moves.

@@ -94,12 +94,17 @@ WITHOUT_COLUMNS = (  # points that are sparse or read by blocks: nothing is lear
     *OF_POINTS[-2:],
 )
 OF_NETWORKS = (
-    Way("LLGC", "LLGC", (0.58, 0.68, 0.74)),
-    Way("GFHF", "GFHF", (0.29, 0.43, 0.54)),
-    Way("GFHF with NCut and LLGC", "GFHF", (0.69, 0.74, 0.78), ("NCut", "LLGC"), 0.3),
-    Way("GFHF with NCut", "GFHF", (0.59, 0.75, 0.76), ("NCut",), 0.3),
-    Way("GFHF with CSP and NCut", "GFHF", (0.66, 0.73, 0.77), ("CSP", "NCut"), 0.3),
-    Way("NCut named by labels", "GFHF", (0.72, 0.74, 0.77), (NAMED,), 30.0),
+    Way("LLGC", "LLGC", (0.31, 0.42, 0.66)),
+    Way("GFHF", "GFHF", (0.18, 0.32, 0.52)),
+    Way("GFHF with NCut and LLGC", "GFHF", (0.55, 0.53, 0.69), ("NCut", "LLGC"), 0.3),
+    Way(
+        "GFHF with CSCGFHF, NCut and LLGC",
+        "GFHF",
+        (0.49, 0.49, 0.69),
+        ("CSCGFHF", "NCut", "LLGC"),
+        0.3,
+    ),
+    Way("NCut named by labels", "GFHF", (0.64, 0.63, 0.65), (NAMED,), 30.0),
 )
 # Pairs a node: up to 0.25; up to 1; more. After the moves of `satisfaction.moved_by_pairs`.
 OF_PAIRS = (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mustlink.clusterers.clusterer import AUTO
 from mustlink.clusterers.informed_clusterer import InformedClusterer
 from mustlink.constraints import Constraints
-from mustlink.context.method_cost import MOST_TRIED, Cost, clamped_propagation
+from mustlink.context.method_cost import Cost, clamped_propagation
 from mustlink.context.stage_cache import Workspace
 from mustlink.core.check import as_points, check_choice
 from mustlink.core.names import estimator_of
@@ -49,6 +49,7 @@ NAMED = "NCut, named"  # the same clusters, each with a class of its own
 _TRIAL_TREES = 25
 _HALF_WAY = 0.9  # of LLGC: how far labels travel where that is not chosen
 _FULL = 1000  # nodes up to which the full problem is tried
+_MOST_WHOLE = 20_000  # nodes up to which clusterers of a prior choose as they do alone
 _ROUGH = 0.05  # of pairs that are spread in a trial: all of a matrix's eigenvectors take longer
 _MOST = 150  # vectors of a trial, but for many clusters
 _FOLDS = 2  # by which a parameter of a trial is chosen
@@ -266,14 +267,14 @@ class Priors:
         else:
             made = made_like(self._estimator, estimator_of(part), self._seed)
             made.set_params(n_clusters=k)
-            if self._trial or graph.n_nodes > MOST_TRIED:
+            if self._trial or graph.n_nodes > _MOST_WHOLE:
                 hastened(made, graph)
             if had[0] == k:  # to choose anew is most of the time of a fit
                 found = made.fit_as_chosen(graph, labels, had[1], self.work.recorder).labels_
             else:
                 side = None if part == BLIND else labels
                 found = made.fit(graph, side, observer=self.work.recorder).labels_
-                if part == BLIND or made._acted:
+                if part == BLIND or getattr(made, "_acted", False):  # others have chosen nothing
                     self.chosen[part] = k, found if part == BLIND else made._choice
         known = np.flatnonzero((labels >= 0) & (found >= 0))
         votes = np.zeros((int(found.max(initial=0)) + 1, classes.size))

@@ -31,7 +31,7 @@ TOGETHER, _NARROW = 32, 4  # equations solved at a time: as a rule, and where me
 FEW = 20_000  # nodes up to which single precision would save nothing
 ELIMINATED = 4_000  # nodes up to which equations may be solved by exact elimination
 MOST_COUNTED = 20  # clusters: n_clusters="auto" counts up to so many in graphs of points
-MOST_TRIED = 20_000  # nodes of a graph, of which no sample can be taken, on which `Auto` tries
+MOST_TRIED = 50_000  # nodes of a graph, of which no sample can be taken, on which `Auto` tries
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 COUNTED = 160  # bytes a row: equal rows are counted where there is ample room for it
