@@ -71,7 +71,7 @@ Ints = NDArray[np.int64]
 
 _WHOLE = 3000  # points up to which candidates are judged on all of them, else on a sample
 _ENOUGH = {"labels": 60.0, "pairs": 150.0}  # held out, of which all predicted is enough
-_OF_TABLES, _OF_NETWORKS = 30.0, 90.0  # labels: what is usual differs more from table to table
+_TRUST = {"labels": 30.0, "pairs": 150.0}  # held out, that count as much as what is usual
 _SHARE = 1 / 3  # of the time that is left, for choosing
 CLUSTERS, CLASSES = "clusters", "classes"
 _FOLLOWS = ("memory", "n_jobs", "time_limit")  # parameters that a refit takes anew
@@ -413,10 +413,8 @@ class Auto(ClusterMixin, GraphEstimator):
                 return trials.nats(way) if spread else trials.clusters(way)
             return 0.0 if spread else np.zeros(data.n, dtype=np.int64)
 
-        trust = _ENOUGH[PAIRS]
-        if spread:
-            trust = _OF_NETWORKS if data.is_network else _OF_TABLES
         how = (evidence,) if spread or not folds else ()
+        trust = _TRUST[data.kind]
         amount = compare(tried, folds, tried_on, trust, recorder, quiet.deadline, *how)
         if not (spread and amount):
             return Held(amount)

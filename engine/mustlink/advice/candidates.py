@@ -94,17 +94,16 @@ WITHOUT_COLUMNS = (  # points that are sparse or read by blocks: nothing is lear
     *OF_POINTS[-2:],
 )
 OF_NETWORKS = (
-    Way("LLGC", "LLGC", (0.31, 0.42, 0.66)),
-    Way("GFHF", "GFHF", (0.18, 0.32, 0.52)),
-    Way("GFHF with NCut and LLGC", "GFHF", (0.55, 0.53, 0.69), ("NCut", "LLGC"), 0.3),
+    Way("LLGC", "LLGC", (0.48, 0.61, 0.69)),
+    Way("GFHF", "GFHF", (0.30, 0.44, 0.56)),
     Way(
         "GFHF with CSCGFHF, NCut and LLGC",
         "GFHF",
-        (0.49, 0.49, 0.69),
+        (0.55, 0.67, 0.73),
         ("CSCGFHF", "NCut", "LLGC"),
         0.3,
     ),
-    Way("NCut named by labels", "GFHF", (0.64, 0.63, 0.65), (NAMED,), 30.0),
+    Way("NCut named by labels", "GFHF", (0.66, 0.66, 0.66), (NAMED,), 30.0),
 )
 # Pairs a node: up to 0.25; up to 1; more. After the moves of `satisfaction.moved_by_pairs`.
 OF_PAIRS = (
