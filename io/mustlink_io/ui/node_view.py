@@ -391,7 +391,8 @@ class NodeView:
         )
         answers, before = self.session.answers, list(self.given.options.values())
         listed = list(enumerate(answers, 1))[: -_LISTED - 1 : -1]
-        options = {f"{at}: {self.session.words(one)}": one for at, one in listed}
+        words = self.session.words([one for _, one in listed])
+        options = {f"{at}: {said}": one for (at, one), said in zip(listed, words, strict=True)}
         # The last, unless a person chose another that is still there.
         chosen = self.given.value
         if chosen in before[:1] or chosen not in answers:
