@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -65,8 +66,8 @@ def of_folder(folder, out):
     mails = np.load(folder / "text/20news_bydate.npz")
     words, ends = np.repeat(mails["vocab"][mails["indices"]], mails["count_data"]), mails["indptr"]
     ends = np.concatenate([[0], np.cumsum(mails["count_data"])])[ends]
-    bodies = [" ".join(words[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-    write(out / "mails.csv", [["mail", "body"], *enumerate(bodies)])
+    bodies = [" ".join(words[a:b]) for a, b in pairwise(ends)]
+    write(out / "mails.csv", [["name", "body"], *enumerate(bodies)])
     return {
         "zoo": profiles(out / "zoo.csv", 7, "--standardize"),
         "dermatology": profiles(out / "dermatology.csv", 6, "--standardize", "--impute"),

@@ -16,7 +16,6 @@ import mustlink
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
-from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried, named_in
 from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.classes import (
@@ -151,8 +150,12 @@ class NodeSession:
 
     def called(self, node: int) -> str:
         """The name of a row; its number where rows have no names."""
-        names = None if self.beside is None else self.beside.names
-        return f"node {node:,}" if names is None else store.text(names[node : node + 1][0])
+        name = None if self.beside is None else self.beside.called(node)
+        return f"node {self.row(node):,}" if name is None else name
+
+    def row(self, node: int) -> int:
+        """The row of the data that a node is; the same unless some are left out."""
+        return node if self.beside is None else int(self.beside.rows(np.array([node]))[0])
 
     def words(self, answers: Sequence[Answer]) -> list[str]:
         """Answers in a few words each, with the names of rows and classes."""
@@ -328,8 +331,8 @@ class NodeSession:
         called = self.choices
         return label_files.table_text(
             ["row", "name", "when", "who", "answer"],
-            [[one, self.called(one), each.when, each.who, called.get(each.value, each.value)]
-             if each.kind == "label" else [one, self.called(one), each.when, each.who, "?"]
+            [[self.row(one), self.called(one), each.when, each.who,
+              called.get(each.value, each.value) if each.kind == "label" else "?"]
              for each in self.answers if each.kind in ("label", "unknown")
              for one in each.nodes.tolist()],
         )  # fmt: skip
