@@ -39,10 +39,17 @@ def profiles(data, k, *options):
     return json.loads(mustlink("report", out, "--json"))
 
 
+def amount(column, where):
+    """A mean, or a share in per cent."""
+    mean = column[where]
+    return f"{100 * mean:.0f} %" if column["is_share"] else f"{mean:.4g}"
+
+
 def told(facts):
     """A line a cluster: size, stability, and what sets it apart."""
     for row, one in zip(facts["clusters"], facts["about"]["groups"], strict=True):
-        parts = [f"{c['column']} {c['here']:.3g} ({c['rest']:.3g})" for c in one["columns"][:3]]
+        means = [f"{c['column']} {amount(c, 'here')} ({amount(c, 'rest')})" for c in one["columns"]]
+        parts = means[:3]
         parts += [", ".join(one["words"][:6])] if one["words"] else []
         hubs = [hub["name"] for hub in one["hubs"][:4]]
         parts += [", ".join(hubs)] if hubs else []
