@@ -258,6 +258,29 @@ def test_a_result_replaces_no_file_of_somebody_else(place, capsys):
     assert cli.run([*words, "out.h5"]) == cli.run([*words, "out.h5", "--fresh"]) == 0
 
 
+def test_a_result_replaces_no_answers_of_a_person(place, capsys):
+    cluster()
+    cluster()  # without answers it may
+    Path("ask.csv").write_text("row,answer\n17,1\n")
+    assert cli.run(["answer", "out.h5", "ask.csv", "--quiet"]) == 0
+    before, words = Path("out.h5").read_bytes(), ["cluster", "x.npy", "-k", "4", "-m", "ncut"]
+    words += ["--quiet", "-o", "out.h5"]
+    capsys.readouterr()
+    assert cli.run(words) == 2
+    told = capsys.readouterr().err
+    assert told == (
+        "mustlink: out.h5: holds answers of a person; give another name with -o to keep them, or "
+        "--overwrite to replace them\n"
+    )
+    assert Path("out.h5").read_bytes() == before
+    assert cli.run([*words, "--overwrite"]) == 0
+    assert Path("out.h5").read_bytes() != before
+    session, _ = session_of_file("out.h5.before")  # and of the page
+    session.choose([3], 1)
+    session.save("out.h5")
+    assert cli.run(words) == 2
+
+
 @pytest.mark.thorough
 def test_classes_get_names_where_nothing_was_known(place, capsys):
     y, _ = place

@@ -215,3 +215,19 @@ def test_a_misspelt_section_of_a_batch_is_named(trees, tmp_path, mustlink):
     code, _, err = mustlink(f"batch {tmp_path}/jobs.toml --dry-run")
     assert code == 2
     assert "jobs: unknown; did you mean job?" in err
+
+
+@pytest.mark.parametrize(("verb", "word", "meant"), [
+    ("cluster", "cps", "csp"), ("propagate", "LLGCC", "llgc"), ("cluster", "zzz", None),
+])  # fmt: skip
+def test_a_method_that_is_spelt_alike_is_named(shell, verb, word, meant):
+    code, out, err = shell(verb, "x.npy", "--labels", "y.npy", "-m", word, "-o", "out.h5")
+    assert (code, out) == (2, "")
+    assert (f"'{word}' is none; did you mean {meant}?" in err) == (meant is not None)
+    assert ("is not one of" in err) == (meant is None)
+
+
+def test_a_class_that_differs_by_its_case_is_doubted(trees):
+    trees(slip="tree 20,MAPLE")
+    (told,) = formats.load_classes("few.csv", N, formats.load("trees.csv").names).warnings
+    assert "class 'MAPLE' has one label, and 'maple' 3" in told

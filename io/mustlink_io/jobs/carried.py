@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -283,6 +284,23 @@ class Carried:
             names = [one or self.clusters.get(at, "") for at, one in enumerate(names)]
             found["/class_names"] = names
         return found
+
+
+_ANSWERED = re.compile(r"(^|&& )mustlink (answer|ui) ")
+
+
+def refuse_answered(path: Path) -> None:
+    """Raise InputError where a result is there that has answers of a person in it."""
+    if not (path.exists() and h5py.is_hdf5(path)):
+        return
+    command = None
+    with suppress(InputError), store.open_h5(path) as file:  # a damaged one is no loss
+        command = (result.read(file, str(path)) or result.Result()).report.command
+    if _ANSWERED.search(command or ""):
+        raise InputError(
+            f"{path}: holds answers of a person; give another name with -o to keep them, or "
+            "--overwrite to replace them"
+        )
 
 
 def _kept(file: h5py.File, path: Path, n: int, n_nodes: int) -> Rows | None:

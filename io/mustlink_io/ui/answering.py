@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink as ml
+from mustlink.core.names import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.discretize.memberships import usual
 from mustlink.errors import InputError
@@ -28,7 +29,7 @@ from mustlink_io.hdf5.file_names import BEFORE, HDF5
 from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
-from mustlink_io.ui.classes import is_known, spelt_alike
+from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
 

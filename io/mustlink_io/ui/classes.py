@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import count
 from typing import Any, Self
 
@@ -138,10 +137,3 @@ def classes_of(
     taken = set(classes.tolist())
     return {one: found[one] if one in found else next(free) if one in taken else one
             for one in numbers.tolist()}  # fmt: skip
-
-
-def spelt_alike(word: str, known: Collection[str]) -> str | None:
-    """What is known and spelt most like a word, whatever the case; None where nothing is."""
-    small = {one.casefold(): one for one in known}
-    found = get_close_matches(word.casefold(), small, 1)
-    return small[found[0]] if found else None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
+from mustlink.core.names import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
@@ -25,7 +26,6 @@ from mustlink_io.ui.classes import (
     constraints_of,
     is_known,
     is_stated,
-    spelt_alike,
 )
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
