@@ -287,7 +287,7 @@ def show(result: Result) -> None:
             ("prior", prior_row(run.constraints)),
             (f"{noun} sizes", sizes_line(run.sizes or (), names, nouns)),
             ("unassigned", nodes_left(run.unassigned)),
-            ("unanswered", f"{run.unanswered:,} nodes (label -1)" if run.unanswered else None),
+            ("unanswered", nodes_left(None if run.unassigned else run.unanswered)),
             ("mean confidence", mean_confidence(run)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(run.satisfaction)),

@@ -548,6 +548,11 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
             return name, None
     if want in (None, "graph", "distances") and matrices.is_lists(file):
         return "/", None
+    if store.find(file, "/report") is not None:
+        raise InputError(
+            f"{place.path}: is a result, not data; give the data that it is of, or see it by "
+            "mustlink report, ask, ui, score or convert"
+        )
     raise InputError(
         f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
         f"{place.path.name}:DATASET (it has {store.listed(file)})"
