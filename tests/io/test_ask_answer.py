@@ -14,8 +14,10 @@ from mustlink.errors import InputError
 from mustlink_io.commands import cli
 from mustlink_io.formats import labels as label_files
 from mustlink_io.hdf5 import store
+from mustlink_io.ui.answering import Opened
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.opening import session_of_file
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -256,6 +258,29 @@ def test_a_result_replaces_no_file_of_somebody_else(place, capsys):
     assert cli.run([*words, "out.h5"]) == cli.run([*words, "out.h5", "--fresh"]) == 0
 
 
+def test_a_result_replaces_no_answers_of_a_person(place, capsys):
+    cluster()
+    cluster()  # without answers it may
+    Path("ask.csv").write_text("row,answer\n17,1\n")
+    assert cli.run(["answer", "out.h5", "ask.csv", "--quiet"]) == 0
+    before, words = Path("out.h5").read_bytes(), ["cluster", "x.npy", "-k", "4", "-m", "ncut"]
+    words += ["--quiet", "-o", "out.h5"]
+    capsys.readouterr()
+    assert cli.run(words) == 2
+    told = capsys.readouterr().err
+    assert told == (
+        "mustlink: out.h5: holds answers of a person; give another name with -o to keep them, or "
+        "--overwrite to replace them\n"
+    )
+    assert Path("out.h5").read_bytes() == before
+    assert cli.run([*words, "--overwrite"]) == 0
+    assert Path("out.h5").read_bytes() != before
+    session, _ = session_of_file("out.h5.before")  # and of the page
+    session.choose([3], 1)
+    session.save("out.h5")
+    assert cli.run(words) == 2
+
+
 @pytest.mark.thorough
 def test_classes_get_names_where_nothing_was_known(place, capsys):
     y, _ = place
@@ -298,3 +323,48 @@ def test_the_same_answers_by_page_shell_and_python_give_the_same_labels(place, m
         est.refit(y=known)
         np.testing.assert_array_equal(ml.load("shell.h5").labels_, est.labels_)
         np.testing.assert_array_equal(session.labels, est.labels_)
+
+
+def test_rows_that_were_left_out_are_passed_over(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, y = blobs(np.random.default_rng(0), 90, 3, d=2)
+    gone = [0, 17, 89]
+    kept = np.setdiff1d(np.arange(90), gone)
+    cells = [[f"tree {i}", *row, y[i] if i % 9 == 4 else ""] for i, row in enumerate(X.tolist())]
+    for row in gone:
+        cells[row][2] = ""
+    for name, rows in (("all", range(90)), ("twin", kept)):
+        with open(f"{name}.csv", "w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["tree", "width", "height", "kind"])
+            table.writerows(cells[row] for row in rows)
+        line = f"cluster {name}.csv -k 3 -m csp --labels {name}.csv:kind --drop-missing --quiet"
+        assert cli.run([*line.split(), "-o", f"{name}.h5"]) == 0
+        assert cli.run(["ask", f"{name}.h5", "-n", "6", "-o", f"{name}-ask.csv"]) == 0
+    twin, asked = filled("twin-ask.csv", [""] * 6), filled("all-ask.csv", [""] * 6)
+    assert [kept[int(one.pop("row"))] for one in twin] == [int(one.pop("row")) for one in asked]
+    assert twin == asked  # with the same names, guesses and cells
+
+    named = [str(y[int(one["name"].split()[1])]) for one in asked]
+    for name in ("all", "twin"):
+        filled(f"{name}-ask.csv", named)
+        assert cli.run(["answer", f"{name}.h5", f"{name}-ask.csv", "--quiet"]) == 0
+    with h5py.File("all.h5") as file, h5py.File("twin.h5") as other:
+        assert np.array_equal(file["kept"], kept)
+        assert np.array_equal(file["labels"][kept], other["labels"])
+        assert (file["labels"][gone] == -1).all()
+        known = np.flatnonzero(file["constraints/labels"][:] >= 0)
+        assert np.array_equal(known, kept[other["constraints/labels"][:] >= 0])
+        assert file["names"].asstr()[:].tolist() == [f"tree {i}" for i in range(90)]
+    session, more = session_of_file("all.h5")
+    assert (session.called(0), session.row(86)) == ("tree 1", 88)
+    assert f"{X[1, 0]:.6g}" in more["show"](0)
+
+    Path("ask.csv").write_text("row,answer\n17,1\n")
+    capsys.readouterr()
+    assert cli.run(["answer", "all.h5", "ask.csv"]) == 2
+    assert "line 2: row 17 was left out" in capsys.readouterr().err
+    with h5py.File("all.h5", "a") as file:
+        file["kept"][5] = 4
+    with pytest.raises(InputError, match="/kept: damaged"):
+        Opened.of("all.h5")

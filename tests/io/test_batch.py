@@ -192,7 +192,7 @@ WRONG = {
     "ranks": (ONE + "k = 2\nranks = 2", 'job "b": ranks: unknown'),
     "of another command": (ONE + "k = 2\nsteps = 3", "steps: no option of command cluster; it bel"),
     "no number": (ONE + 'k = "two"', "job \"b\": k: 'two' is neither a whole number"),
-    "no choice": (ONE + 'k = 2\nmethod = "cps"', "job \"b\": method: 'cps' is not one of 'ncut'"),
+    "no choice": (ONE + 'k = 2\nmethod = "cps"', "method: 'cps' is none; did you mean csp"),
     "a flag": (ONE + "k = 2\nstrict = 1", 'job "b": strict: 1 is the value; it must be true'),
     "no flag": (ONE + "k = true", 'job "b": k: true is no value of it; give one'),
     "memory": (ONE + 'k = 2\nmemory = "4XB"', "job \"b\": memory: '4XB' is not a size"),

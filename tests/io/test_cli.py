@@ -391,7 +391,10 @@ BAD = {
     "truncated": ("cluster truncated.h5 -k 3 -o {out}", "truncated"),
     "output below a file": ("cluster points.h5 -k 3 -o points.h5/x.h5", "cannot be written"),
     "output is a folder": ("cluster points.h5 -k 3 -o .", "is a directory"),
-    "output in no folder": ("cluster points.h5 -k 3 -o no/where.h5", "No such file or directory"),
+    "output in no folder": (
+        "cluster points.h5 -k 3 -o no/where.h5",
+        "no folder .*no; make it first",
+    ),
     "output is input": ("cluster points.h5 -k 3 -o ./points.h5", "is the input itself"),
     "output is labels": (
         "cluster points.npy -k 3 --labels points.h5 -o points.h5",

@@ -8,8 +8,20 @@ import pytest
 
 from mustlink.errors import InputError
 from mustlink_io import pictures
+from mustlink_io.pictures.charts import spread_in_plane
 
 Image = pytest.importorskip("PIL.Image")
+
+
+def test_a_column_that_is_constant_up_to_rounding_makes_no_map():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 400)
+    rows = rng.normal(size=(5, 4))[labels] + 0.1 * rng.normal(size=(400, 4))
+    for dtype in (np.float64, np.float32):
+        constant = (0.01 * (1 + 10 * np.finfo(dtype).eps * rng.normal(size=400))).astype(dtype)
+        wide = np.column_stack([constant, rows.astype(dtype)])
+        found, twin = spread_in_plane(wide, labels), spread_in_plane(rows.astype(dtype), labels)
+        assert np.abs(np.abs(found) - np.abs(twin)).max() < 1e-3  # the ridge is a mean of columns
 
 
 def halves(height=30, width=40):

@@ -6,11 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 import mustlink as ml
 from mustlink_io.formats import sha256
 from mustlink_io.hdf5.result import Input
 from mustlink_io.jobs.points import RowSource
+from mustlink_io.report.page import _verdict, amount
 from mustlink_io.report.profiles import Material, described
 
 pytest.importorskip("jinja2")
@@ -100,6 +102,12 @@ def test_columns_that_set_a_cluster_apart_are_those_of_the_obvious_twin(report, 
         assert one["columns"][0]["score"] == pytest.approx(max(apart.values()))
         assert all(row["name"].startswith("tree") for row in one["typical"])
         assert all(inside[row["row"]] for row in one["typical"])
+        for row in one["typical"]:  # the values stand in the order of the columns above them
+            cells = [table[row["row"]][entry["column"]] for entry in one["columns"]]
+            is_text = [entry["value"] is not None for entry in one["columns"]]
+            assert [a if text else float(a) for a, text in zip(cells, is_text, strict=True)] == [
+                a if text else float(a) for a, text in zip(row["cells"], is_text, strict=True)
+            ]
     assert "= bog" in html
     assert html.index("90 rows are in 3 clusters: ") < html.index("What each cluster is")
     assert html.index("What each cluster is") < html.index("<details>") < html.index("The graph")
@@ -140,6 +148,29 @@ def test_texts_have_terms(report):
     facts, _ = report("mails")
     for one in facts["about"]["groups"]:
         assert any(set(one["words"][:4]) == set(topic.split()) for topic in TOPICS)
+
+
+def test_typical_texts_are_nearest_to_the_mean_of_their_cluster(report, folder):
+    facts, _ = report("mails")
+    with (folder / "mails.csv").open() as file:
+        rows = TfidfVectorizer(sublinear_tf=True).fit_transform(
+            row["body"] for row in csv.DictReader(file)
+        )
+    labels = ml.load(folder / "mails.h5").labels_
+    for one in facts["about"]["groups"]:
+        inside = np.flatnonzero(labels == one["name"])
+        near = rows[inside] @ np.asarray(rows[inside].mean(axis=0)).ravel()
+        typical = [inside.tolist().index(row["row"]) for row in one["typical"]]
+        assert near[typical] == pytest.approx(np.sort(near)[::-1][:3])
+
+
+def test_the_mean_of_0_and_1_is_a_share():
+    source = RowSource({"milk": np.array([1.0, 1, 0, 0]), "legs": np.array([4.0, 4, 2, 0])})
+    found = described(Material(np.array([0, 0, 1, 1]), source, [0, 1]))["groups"][0]["columns"]
+    assert [(one["column"], amount(one, "here")) for one in found] == [
+        ("milk", "100 %"),
+        ("legs", "4"),
+    ]
 
 
 def test_without_the_data_the_page_says_so(tmp_path, told, folder):
@@ -196,6 +227,9 @@ def test_stability_is_that_of_the_engine(told, folder):
     twin = ml.stability(ml.load(folder / "again.h5"))
     assert facts["stability"]["mean"] == pytest.approx(twin.mean)
     assert facts["stability"]["clusters"] == pytest.approx(twin.clusters.tolist())
+    half = {**facts, "stability": {**facts["stability"], "clusters": [0.4, 0.9, 0.3]}}
+    assert f"found again by {twin.mean:.2f} (" in _verdict(facts)
+    assert "but less than half of 0, 2: look" in _verdict(half)
     html = (folder / "again.html").read_text(encoding="utf-8")
     assert html.count("of it is found again") == 3
     assert "--stability" in facts["command"]

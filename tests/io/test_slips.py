@@ -215,3 +215,44 @@ def test_a_misspelt_section_of_a_batch_is_named(trees, tmp_path, mustlink):
     code, _, err = mustlink(f"batch {tmp_path}/jobs.toml --dry-run")
     assert code == 2
     assert "jobs: unknown; did you mean job?" in err
+
+
+@pytest.mark.parametrize(("verb", "word", "meant"), [
+    ("cluster", "cps", "csp"), ("propagate", "LLGCC", "llgc"), ("cluster", "zzz", None),
+])  # fmt: skip
+def test_a_method_that_is_spelt_alike_is_named(shell, verb, word, meant):
+    code, out, err = shell(verb, "x.npy", "--labels", "y.npy", "-m", word, "-o", "out.h5")
+    assert (code, out) == (2, "")
+    assert (f"'{word}' is none; did you mean {meant}?" in err) == (meant is not None)
+    assert ("is not one of" in err) == (meant is None)
+
+
+def test_a_class_that_differs_by_its_case_is_doubted(trees):
+    trees(slip="tree 20,MAPLE")
+    (told,) = formats.load_classes("few.csv", N, formats.load("trees.csv").names).warnings
+    assert "class 'MAPLE' has one label, and 'maple' 3" in told
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("cluster tres.csv -k 3 -o out.h5", "tres.csv: no such file; did you mean trees.csv?"),
+    ("cluster elsewhere.npy -k 3 -o out.h5", "elsewhere.npy: no such file"),
+    ("cluster trees.csv -k 3 --id tre -o out.h5", "--id tre: no such column; did you mean tree?"),
+    ("cluster trees.csv -k 3 -o away/out.h5", "no folder {0}/away; make it first"),
+    ("cluster first.h5 -k 3 -o out.h5", "first.h5: is a result, not data; give the data that it"),
+])  # fmt: skip
+def test_files_columns_and_folders_that_are_not_there(trees, shell, tmp_path, line, message):
+    if "first.h5" in line:
+        assert shell("cluster trees.csv -k 3 -m ncut --quiet -o first.h5")[0] == 0
+    code, _, err = shell(line + " --quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert message.format(tmp_path) in err
+
+
+def test_nodes_without_an_answer_are_told_once(shell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{a} {b}" for of in (range(9), range(9, 18)) for a in of for b in of if a < b]
+    (tmp_path / "net.edges").write_text("\n".join([*lines, "20 21"]))
+    (tmp_path / "few.csv").write_text("node,side\n0,left\n1,left\n9,right\n10,right\n")
+    code, out, _ = shell("cluster net.edges --labels few.csv -m auto -o out.h5")
+    assert code == 0
+    assert out.count("(label -1)") == 1

@@ -32,6 +32,16 @@ def _texts():
     return [" ".join(rng.choice(TOPICS[y].split(), 8)) + ",\n# and Thé end" for y in Y]
 
 
+def test_a_column_of_texts_is_pointed_out(shell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open("mails.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["mail", "body"], *zip(NAMES, _texts(), strict=True)])
+    code, _, err = shell("cluster mails.csv -k 3 -o out.h5 --quiet")
+    assert code == 2
+    assert err.endswith("; if 'body' are texts, give --text body\n")
+    assert shell("cluster mails.csv -k 3 --text body -o out.h5 --quiet")[0] == 0
+
+
 @pytest.fixture(scope="module")
 def texts():
     """Texts of three topics, of several lines, with an accent."""

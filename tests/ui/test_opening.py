@@ -1,10 +1,14 @@
 """What a file and its labels become on a page: rows and classes by their names."""
 
+import re
+
 import numpy as np
 import pytest
 
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import Preparation
+from mustlink_io.jobs.points import RowSource
+from mustlink_io.ui.node_view import TableRows
 from mustlink_io.ui.opening import session_of_file
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -97,3 +101,29 @@ def test_a_class_that_is_typed_is_new_where_classes_have_names(folder):
     then.label([62], "yew")
     assert then.choices[then.known_labels[62]] == "yew"
     assert then.choices[then.known_labels[61]] == "fir"
+
+
+def test_of_many_columns_a_question_shows_those_first_that_set_the_row_apart():
+    rng = np.random.default_rng(0)
+    columns = {f"x{at}": rng.normal(size=60) for at in range(12)}
+    columns |= {"kind": np.array(["oak", "elm"], dtype=object)[(np.arange(60) == 7).astype(int)]}
+    columns |= {"note": np.array([f"note {at}" for at in range(60)], dtype=object)}
+    columns["x3"][7] = np.nan
+    shown = TableRows(RowSource(columns))(7)
+    found = re.findall(r"<tr><td>(.*?)</td>", shown)
+    away = {f"x{at}": abs(columns[f"x{at}"][7] - columns[f"x{at}"].mean()) / columns[f"x{at}"].std()
+            for at in range(12) if at != 3}  # fmt: skip
+    away["kind"] = (59 / 1) ** 0.5  # the only elm: 1 of a column of mean 1/60
+    first = sorted(away, key=away.get)[::-1][:5]
+    assert found == [*first, *(one for one in columns if one not in first)]
+    few = TableRows(RowSource({one: columns[one] for one in ("x1", "kind", "x0")}))(7)
+    assert re.findall(r"<tr><td>(.*?)</td>", few) == ["x1", "kind", "x0"]
+    wide = TableRows(RowSource({f"x{at}": np.arange(3.0) for at in range(30)}))(0)
+    assert "and 6 more columns" in wide
+
+
+def test_a_text_is_read_as_a_paragraph():
+    texts = np.array(["short", "long " * 300], dtype=object)
+    shown = TableRows(RowSource({"body": texts, "group": np.array(["a", "b"], object)}, "body"))
+    assert shown(1).count("long") == 300
+    assert re.findall(r"<tr><td>(.*?)</td>", shown(1)) == ["group"]

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from mustlink.context.neighbor_cost import (
 from mustlink.context.rates import descent_seconds
 from mustlink.core.check import as_points, check_positive
 from mustlink.core.metrics import METRICS
+from mustlink.core.names import spelt_alike
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.exact import drop_own
@@ -228,8 +228,8 @@ class Distance:
 
         wanted = ("mahalanobis", "seuclidean", "standardised_euclidean", "sinkhorn")
         if metric not in named_distances or metric in (*wanted, "wminkowski", "weighted_minkowski"):
-            near = get_close_matches(metric, ("euclidean", *_OF_SCIPY, *named_distances), 1)
-            meant = f"did you mean {near[0]!r}? Else choose" if near else "choose"
+            near = spelt_alike(metric, ("euclidean", *_OF_SCIPY, *named_distances))
+            meant = f"did you mean {near!r}? Else choose" if near else "choose"
             raise InputError(
                 f"metric: {metric!r} is unknown; {meant} {' | '.join(METRICS)}, another name of "
                 "pynndescent, or a function of two rows"

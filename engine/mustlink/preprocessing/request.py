@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mustlink.core.names import spelt_alike
 from mustlink.errors import InputError
 
 STANDARDIZE = ("standard", "robust")
@@ -126,6 +126,6 @@ def _unknown(text: str, names: Sequence[str], d: int) -> str:
         return f"column {text} is not there; columns are numbered from 0 to {d - 1}"
     if not names:
         return f"{text!r} is no number, and the columns have no names; give 0 to {d - 1}"
-    close = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
-    more = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names[:12])}"
+    close = spelt_alike(text, names)
+    more = f"; did you mean {close!r}?" if close else f"; there are {', '.join(names[:12])}"
     return f"no column is called {text!r}" + more + (" …" if not close and len(names) > 12 else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import fnmatch
 import glob
 import itertools
@@ -18,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
+from mustlink.core.names import spelt_alike
 from mustlink.core.resources import named_memory
 from mustlink.errors import InputError
 from mustlink_io import formats
@@ -176,8 +176,8 @@ def _first(where: Where, raw: Mapping[str, Any], error: ValidationError) -> Inpu
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean ...?`, or all that there are to choose from."""
     listed = sorted(known)
-    close = difflib.get_close_matches(word, listed, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(listed)}"
+    close = spelt_alike(word, listed)
+    return f"; did you mean {close}?" if close else f"; there are {', '.join(listed)}"
 
 
 def split(text: str) -> tuple[str, str | None]:

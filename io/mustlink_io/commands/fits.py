@@ -21,6 +21,7 @@ from mustlink_io.commands.options import (
     PREPARING,
     WEIGHTS,
     FitCommand,
+    Name,
     clusters,
     file_option,
     method_help,
@@ -75,7 +76,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 @click.option(
     "-m",
     "method",
-    type=click.Choice(list(METHODS)),
+    type=Name(list(METHODS)),
     help=method_help(METHODS) + " Default: auto with side information, else ncut; csp for "
     "pictures, with --ranks, and with options that auto has not.",
 )
@@ -168,7 +169,7 @@ def cluster(**given: Any) -> int:
 @click.option(
     "-m",
     "method",
-    type=click.Choice(list(PROPAGATORS)),
+    type=Name(list(PROPAGATORS)),
     help=method_help(PROPAGATORS)
     + " Default: auto; gfhf for a picture's graph. With --ranks, and with options that auto has "
     "not: llgc for a graph, how far labels travel chosen by labels held out; poisson for points, "
@@ -286,7 +287,7 @@ def show(result: Result) -> None:
             ("prior", prior_row(run.constraints)),
             (f"{noun} sizes", sizes_line(run.sizes or (), names, nouns)),
             ("unassigned", nodes_left(run.unassigned)),
-            ("unanswered", f"{run.unanswered:,} nodes (label -1)" if run.unanswered else None),
+            ("unanswered", nodes_left(None if run.unassigned else run.unanswered)),
             ("mean confidence", mean_confidence(run)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(run.satisfaction)),

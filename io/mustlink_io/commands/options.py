@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from mustlink.core.metrics import METRICS
+from mustlink.core.names import spelt_alike
 from mustlink.core.state import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
@@ -17,6 +18,22 @@ from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag, oppos
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Name(click.Choice):  # type: ignore[type-arg]
+    """One of some names; another is told with the one that is spelt alike."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The name; raises click.BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            near = spelt_alike(str(value), self.choices)
+            if near is None:
+                raise
+            self.fail(f"{value!r} is none; did you mean {near}?", param, ctx)
+
+
 AT_LEAST_1 = click.IntRange(min=1)
 
 
@@ -188,7 +205,9 @@ IN_PLACE = click.option(
     "--in-place", is_flag=True, help="Put the result into the data file itself, a .h5ad."
 )
 OVERWRITE = click.option(
-    "--overwrite", is_flag=True, help="Replace what the file has under that name already."
+    "--overwrite",
+    is_flag=True,
+    help="Replace what the file has under that name already, or a result with answers of a person.",
 )
 AS = click.option(
     "--as",

@@ -295,7 +295,7 @@ def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
     try:
         values, texts, fitted = points.points_of(table, where, spec)
     except InputError as error:
-        raise InputError(f"{error}{_edges_hint(table)}") from None
+        raise InputError(f"{error}{_texts_hint(table) or _edges_hint(table)}") from None
     warnings = points.doubtful(table, where, drop if fitted is None else (*drop, *fitted.left_out))
     if fitted is not None:
         columns, hint = tuple(one.name for one in fitted.columns), _edges_hint(table)
@@ -309,6 +309,22 @@ def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
         note += "; --drop leaves it out"
     about: Any = {"warnings": warnings, "columns": columns, "notes": notes, "fitted": fitted}
     return FileContent(values, names, note, **about)
+
+
+def _texts_hint(table: tables.Table) -> str:
+    """What to do where a column may be texts; else nothing."""
+    for at, title in enumerate(table.header):
+        cells = (
+            [str(one).split() for one in table.text(at)[:_LOOKED_AT]] if table.is_text(at) else []
+        )
+        if sum(map(len, cells)) > _SENTENCE * max(len(cells), 1):
+            return (
+                f"; if {store.text(title)[:40]!r} are texts, give --text {store.text(title)[:40]}"
+            )
+    return ""
+
+
+_LOOKED_AT, _SENTENCE = 100, 4  # cells, and words of one, on average, from which they are texts
 
 
 def _edges_hint(table: tables.Table) -> str:
@@ -548,6 +564,11 @@ def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str,
             return name, None
     if want in (None, "graph", "distances") and matrices.is_lists(file):
         return "/", None
+    if store.find(file, "/report") is not None:
+        raise InputError(
+            f"{place.path}: is a result, not data; give the data that it is of, or see it by "
+            "mustlink report, ask, ui, score or convert"
+        )
     raise InputError(
         f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
         f"{place.path.name}:DATASET (it has {store.listed(file)})"

@@ -7,13 +7,13 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.core.names import spelt_alike
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, matrices, photographs, tables
@@ -119,13 +119,12 @@ def _slips(found: Labels, place: Place) -> tuple[str, ...]:
     sizes = np.bincount(found.codes[found.codes >= 0], minlength=len(classes)).tolist()
     counts = {one: size for one, size in zip(classes, sizes, strict=False) if one.isalpha()}
     common = [one for one, size in counts.items() if size > 1]
-    alike = {one: get_close_matches(one, common, 1, _ALIKE)
-             for one, size in counts.items() if size == 1}  # fmt: skip
+    alike = {one: spelt_alike(one, common, _ALIKE) for one, size in counts.items() if size == 1}
     return tuple(
-        f"{place}: class {one!r} has one label, and {near[0]!r} {counts[near[0]]}: correct it, if "
-        "it is a slip"
+        f"{place}: class {one!r} has one label, and {near!r} {counts[near]}: correct it, if it is "
+        "a slip"
         for one, near in alike.items()
-        if near
+        if near is not None
     )
 
 

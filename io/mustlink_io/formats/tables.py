@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.core.names import spelt_alike
 from mustlink.errors import InputError
 from mustlink.preprocessing.cells import MISSING, numbers_with_comma, read_cells
 from mustlink_io.formats.text import CellError, Column, Kind, TextFile, Words, is_number, open_text
@@ -219,7 +220,9 @@ def with_ids(table: Table, wanted: str | None, where: str, others: Collection[st
     at = find_column(table.header, (wanted.strip().lower(),))
     shown = store.text(wanted)[:40]
     if at is None:
-        raise InputError(f"--id {shown}: no such column; {where} has {listed(table)}")
+        near = spelt_alike(wanted, table.header)
+        there = f"{where} has {listed(table)}" if near is None else f"did you mean {near}?"
+        raise InputError(f"--id {shown}: no such column; {there}")
     cells = as_text(table.text(at)).tolist()
     twice = [cell for cell, times in Counter(cells).items() if times > 1 or cell in MISSING]
     if twice:

@@ -110,6 +110,10 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             ),
         ),
     ),
+    "kept": (
+        "In a result where rows were left out: those with missing values, texts without words.",
+        (_whole("/kept", "r", "rows that the model has, rising; the others have label -1"),),
+    ),
     "weights": (
         "How often every node counts; a file of points, a graph or of weights alone may have it.",
         (_real("/weights", "n", "finite and not negative"),),

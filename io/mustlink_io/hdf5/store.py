@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import traceback
@@ -14,6 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.core.names import spelt_alike
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import schema, size_checks
 from mustlink_io.hdf5.sandbox import Forerunner, allow, examine, is_child
@@ -94,13 +96,26 @@ def check_readable(path: Path, *, folder: bool = False) -> None:
     """Raise InputError unless `path` is there, no `folder` but where it may be, and readable."""
     try:
         if not path.exists():
-            raise InputError(f"{path}: no such file")
+            near = spelt_alike(path.name, _names_beside(path))
+            raise InputError(f"{path}: no such file" + (f"; did you mean {near}?" if near else ""))
     except OSError as error:  # a name too long, a link that leads to itself
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if path.is_dir() and not folder:
         raise InputError(f"{path}: is a directory, not a file")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: no permission to read it")
+
+
+def _names_beside(path: Path) -> list[str]:
+    """Names of files in the same folder, unless there are very many."""
+    try:
+        with os.scandir(path.parent) as found:
+            return [one.name for one in itertools.islice(found, _BESIDE)]
+    except OSError:
+        return []
+
+
+_BESIDE = 1_000
 
 
 def check_file(path: Path) -> None:

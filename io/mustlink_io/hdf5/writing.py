@@ -97,6 +97,8 @@ def check_output(
                 f"{path}: is {what} that mustlink did not write; give another name to write "
                 "to, or remove it"
             )
+        if not target.parent.exists():
+            raise InputError(f"{path}: cannot be written: no folder {target.parent}; make it first")
         _create_beside(target).unlink()
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

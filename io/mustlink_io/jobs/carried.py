@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,12 +16,14 @@ from numpy.typing import NDArray
 
 from mustlink.core.check import called_by_most
 from mustlink.core.observe import Recorder
+from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.result import Input
 from mustlink_io.hdf5.store import FileNames, stored_names
 from mustlink_io.jobs.diagnostics import confidence_findings
+from mustlink_io.jobs.points import RowSource
 
 
 def with_names(outcome: dict[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def note_lost(recorder: Recorder, what: str, total: int, left: int) -> None:
 
 def content_of_all(content: Mapping[str, Any], kept: Rows, n: int) -> dict[str, Any]:
     """Entries of a result file for all n rows: a row that was left out has label -1."""
-    found = dict(content)
+    found = {**content, "/kept": kept}
     for name in (*_CODES, *_OF_NODES):
         if name in content:
             values = np.asarray(content[name])
@@ -115,7 +118,8 @@ class Carried:
     """Of a result: `entries` beside its model, answers that were `wanted`, and how it was made.
 
     `classes` are names of classes by the numbers that labels have, `clusters` those of clusters,
-    or again of classes, by the numbers of the answer.
+    or again of classes, by the numbers of the answer. `kept` (m,) are the rows of `n_rows` that
+    the model has, where others were left out: its node i is row kept[i].
     """
 
     names: FileNames | NDArray[Any] | None = None
@@ -126,6 +130,8 @@ class Carried:
     origin: Mapping[str, Any] = field(default_factory=dict)
     steps: Any = None
     inputs: tuple[Input, ...] = ()
+    kept: Rows | None = None
+    n_rows: int = 0
 
     @classmethod
     def of_files(
@@ -138,16 +144,19 @@ class Carried:
             None if names is None else names.texts,
             wanted=wanted,
             classes=dict(enumerate(() if classes is None else classes)),
+            kept=data.kept,
+            n_rows=data.n_rows,
         )
 
     @classmethod
-    def of(cls, path: Path) -> Self:
-        """Read it of a result file; raises InputError."""
+    def of(cls, path: Path, n_nodes: int) -> Self:
+        """Read it of a result file whose model has so many nodes; raises InputError."""
         with store.open_h5(path) as file:
             made = result.read(file, str(path)) or result.Result()
             data = made.report.data
             clusters = results.names_in(file, "/class_names", "/classes")
             apart = store.find(file, "/classes") is None
+            n = store.dataset(file, "/labels").shape[0]
             return cls(
                 stored_names(file, path),
                 _entries(file),
@@ -160,7 +169,35 @@ class Carried:
                 },
                 made.parameters.get(_PREPARATION),
                 tuple(made.inputs),
+                _kept(file, path, n, n_nodes),
+                n,
             )
+
+    def rows(self, nodes: Rows) -> Rows:
+        """The rows of the file that nodes of the model are."""
+        return nodes if self.kept is None else self.kept[nodes]
+
+    def node(self, row: int) -> int:
+        """The node that a row is; raises InputError for one that was left out."""
+        if self.kept is None:
+            return row
+        at = int(np.searchsorted(self.kept, row))
+        if at == self.kept.size or self.kept[at] != row:
+            raise InputError(f"row {row} was left out of the fit (missing values, or no words)")
+        return at
+
+    def called(self, node: int) -> str | None:
+        """The name of a node; None where rows have no names."""
+        row = int(self.rows(np.array([node]))[0])
+        return None if self.names is None else store.text(self.names[row : row + 1][0])
+
+    def source(self, folder: Path) -> RowSource:
+        """What the nodes are in their data, which may be in this folder."""
+        command = self.origin.get("command")
+        found = RowSource.of(self.inputs, command, self.n_rows, folder)
+        if self.kept is None:
+            return found
+        return replace(found, columns={name: of[self.kept] for name, of in found.columns.items()})
 
     def then(self, command: str, answers: Path | None = None) -> Self:
         """The same once something else was done, with answers in a file."""
@@ -186,7 +223,10 @@ class Carried:
     def beside(
         self, estimator: Any, content: Entries, findings: Entries
     ) -> tuple[Entries, Entries]:
-        """Entries of the file and findings of the report, with those that are carried."""
+        """Entries of the file and findings of the report, with those that are carried.
+
+        Of all rows: one that was left out has label -1.
+        """
         found = {**content, **self.entries, **self._called(estimator, content)}
         if self.names is not None:
             found["/names"] = self.names
@@ -201,7 +241,9 @@ class Carried:
             findings |= confidence_findings(
                 own, content["/labels"], known_labels, estimator.calibration_
             )
-        return found, findings
+        if self.kept is None:
+            return found, findings
+        return content_of_all(found, self.kept, self.n_rows), outcome_of_all(findings, self.kept)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -242,6 +284,35 @@ class Carried:
             names = [one or self.clusters.get(at, "") for at, one in enumerate(names)]
             found["/class_names"] = names
         return found
+
+
+_ANSWERED = re.compile(r"(^|&& )mustlink (answer|ui) ")
+
+
+def refuse_answered(path: Path) -> None:
+    """Raise InputError where a result is there that has answers of a person in it."""
+    if not (path.exists() and h5py.is_hdf5(path)):
+        return
+    command = None
+    with suppress(InputError), store.open_h5(path) as file:  # a damaged one is no loss
+        command = (result.read(file, str(path)) or result.Result()).report.command
+    if _ANSWERED.search(command or ""):
+        raise InputError(
+            f"{path}: holds answers of a person; give another name with -o to keep them, or "
+            "--overwrite to replace them"
+        )
+
+
+def _kept(file: h5py.File, path: Path, n: int, n_nodes: int) -> Rows | None:
+    """Rows that are in the model, which has so many nodes; None for all n. Raises InputError."""
+    if n_nodes == n:
+        return None
+    if store.find(file, "/kept") is None:
+        raise InputError(f"{path}: {n} rows, but its model has {n_nodes}; run its command again")
+    found: Rows = store.read(file, "/kept", {}, "/kept").astype(np.int64)
+    if found.size != n_nodes or (np.diff(found, prepend=-1, append=n) <= 0).any():
+        raise InputError(f"{path}:/kept: damaged: no rising rows, one for each node")
+    return found
 
 
 def _entries(file: h5py.File) -> Entries:

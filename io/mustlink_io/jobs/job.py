@@ -25,6 +25,7 @@ from mustlink_io import formats
 from mustlink_io.formats import anndata
 from mustlink_io.formats.points import Apart, columns_apart
 from mustlink_io.hdf5.file_names import FORMS, named_view
+from mustlink_io.jobs.carried import refuse_answered
 from mustlink_io.jobs.diagnostics import command_line, content_of, findings_of
 from mustlink_io.jobs.methods import Method, flag, keeps_sparse, steps_of
 from mustlink_io.jobs.side_information import class_shares
@@ -57,7 +58,8 @@ class Job(ABC):
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
     The output has the model (`hdf5.model_tree`), but with `no_model`.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
-    the data file itself, and `overwrite` lets what is there under the key be replaced.
+    the data file itself, and `overwrite` lets what is there under the key be replaced, or a result
+    that has answers of a person.
     `strict`: names of rows in labels that the data do not have are errors, as contradictions are.
     `default_why`: why the method that was taken by default is not the one by evidence.
     """
@@ -306,9 +308,10 @@ class Job(ABC):
                 f"{self.output}: holds answers of observations, not of columns; write .h5"
             )
         if self.target is None:
+            if not self.overwrite:
+                refuse_answered(place.path)
             for name, is_set in (
                 ("--in-place", self.in_place),
-                ("--overwrite", self.overwrite),
                 (f"--key {self.key}", self.key != anndata.KEY),
             ):
                 if is_set:

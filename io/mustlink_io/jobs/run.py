@@ -30,7 +30,7 @@ from mustlink_io.hdf5.result import Input, Result, ResultReport
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
 from mustlink_io.hdf5.writing import to_json
 from mustlink_io.jobs import on_disk
-from mustlink_io.jobs.carried import Carried, content_of_all, named_in, note_lost, outcome_of_all
+from mustlink_io.jobs.carried import Carried, named_in, note_lost
 from mustlink_io.jobs.diagnostics import stages_of, versions
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag, keeps_sparse
@@ -148,9 +148,6 @@ def _run(
         beside = Carried.of_files(data, labels, job.extras)
         beside.prepare(estimator)
         content, outcome = beside.beside(estimator, *job.answers(estimator, side))
-        if data.kept is not None:
-            outcome = outcome_of_all(outcome, data.kept)
-            content = content_of_all(content, data.kept, data.n_rows)
         if data.fitted is not None:
             content["/@preparation"] = to_json(data.fitted.to_dict())
         if data.image is not None and job.target is None:

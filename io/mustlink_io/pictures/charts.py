@@ -506,6 +506,7 @@ def _frame(axes: Any, xy: NDArray[np.float64], shown: NDArray[np.int64], flat: b
 # --- The plane in which clusters lie farthest apart: coordinates of a map
 
 _RIDGE = 1e-6  # of the mean variance: columns may depend on each other
+_ROUNDING = 1e-9  # share of a column's size by which it may vary and is constant
 
 
 def plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
@@ -518,8 +519,9 @@ def plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
     n, p = rows.shape
     some = np.random.default_rng(0).permutation(n)[:_SAMPLE]
     X = rows[some].astype(np.float64)
-    scale = X.std(axis=0)
-    scale[scale == 0] = 1.0
+    scale, size = X.std(axis=0), np.abs(X).max(axis=0)
+    rounding = max(_ROUNDING, 100 * float(np.finfo(np.result_type(rows, np.float32)).eps))
+    scale[scale <= rounding * size] = 1.0
     X = (X - X.mean(axis=0)) / scale
     if p < 2:
         return np.column_stack([1 / scale, np.zeros(p)]).astype(np.float32)

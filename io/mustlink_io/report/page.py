@@ -87,6 +87,8 @@ FILTERS = {
 KINDS = (".html", ".htm")
 _MARK = b": report of a mustlink run</title>"  # as in page.html
 _NAMED = 8  # groups in the verdict
+_HARDLY = 0.5  # of a cluster is found again
+_RAND = "adjusted Rand index: 0 is chance, 1 all"
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
 _SHORT, _SHORT_SHARE = (0.05, 0.005)  # seconds, and share of the run, of stages in one row
@@ -187,8 +189,24 @@ def _trust(facts: Mapping[str, Any]) -> str:
             f"{option} tells.{doubt}"
         )
     return (
-        "Nothing was known to compare with: look at what each is, and label a few rows "
-        f"(mustlink ask).{doubt}"
+        f"Nothing was known to compare with{_found_again(facts)}: look at what each is, and label "
+        f"a few rows (mustlink ask).{doubt}"
+    )
+
+
+def _found_again(facts: Mapping[str, Any]) -> str:
+    """How much is found again without some of the edges, and which clusters hardly, if measured."""
+    stable = facts["stability"]
+    if stable is None or stable["mean"] is None:
+        return ""
+    shares = dict(enumerate(stable["clusters"]))
+    weak = [row["label"] or str(row["name"]) for row in facts[facts["kind"]]
+            if (shares.get(row["name"]) or 0.0) < _HARDLY]  # fmt: skip
+    named = ", ".join(weak[:_NAMED]) + (" …" if len(weak) > _NAMED else "")
+    hardly = f", but less than half of {named}" if weak else ""
+    return (
+        f"; without {100 * stable['share']:.0f} % of the edges the clusters are found again by "
+        f"{stable['mean']:.2f} ({_RAND}){hardly}"
     )
 
 
@@ -202,7 +220,7 @@ def _of_hidden(held: Mapping[str, Any]) -> str:
     if held["of"] == "pairs":
         return (
             f"With pairs that were hidden from the fit the clusters agree by {held['share']:.2f} "
-            "(adjusted Rand index: 0 is chance, 1 all)."
+            f"({_RAND})."
         )
     return (
         f"Of pairs and labels that were hidden from the fit {share} are kept, where 50 % is chance."
@@ -224,9 +242,9 @@ def _next(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def amount(entry: Mapping[str, Any], which: str) -> str:
-    """The mean of a column in a cluster (`here`) or in the `rest`; of a word its share."""
+    """The mean of a column in a cluster (`here`) or in the `rest`, or the share of a word or 1."""
     value = entry[which]
-    return percent(value) if entry["value"] is not None else f"{value:.4g}"
+    return percent(value) if entry["is_share"] else f"{value:.4g}"
 
 
 def _kept(facts: Mapping[str, Any]) -> list[tuple[str, float, int]]:

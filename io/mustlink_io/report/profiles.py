@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,20 +64,22 @@ def described(of: Material) -> dict[str, Any]:
     """Facts of a report: `groups`, `doubtful` rows, `suspects` among labels, and `why` not more."""
     groups = of.groups[:MOST]
     units = _Columns(of.source)
-    terms = _terms(of, groups)
+    texts = _Texts(of.source)
     hubs = _hubs(of, groups)
     words = _words_of_names(of, groups)
     found = []
     for at, group in enumerate(groups):
         inside = of.labels == group
         columns = units.apart(inside)
-        typical = [] if of.is_network and not of.is_shown else units.typical(inside, of, columns)
+        typical = []
+        if not of.is_network or of.is_shown:
+            typical = units.typical(inside, of, columns, texts)
         found.append(
             {
                 "name": int(group),
                 "columns": columns,
                 "typical": typical,
-                "words": terms[at] if terms else words[at] if words else [],
+                "words": words[at] if words else texts.terms(inside),
                 "hubs": hubs[at] if hubs else [],
             }
         )
@@ -132,13 +135,21 @@ class _Columns:
                     "rest": b,
                     "score": score,
                     "higher": a > b,
+                    "is_share": word is not None or bool(np.isin(values, (0, 1)).all()),
                 }
         return sorted(found.values(), key=lambda one: -one["score"])[:_COLUMNS]
 
     def typical(
-        self, inside: NDArray[np.bool_], of: Material, columns: Sequence[Mapping[str, Any]]
+        self,
+        inside: NDArray[np.bool_],
+        of: Material,
+        columns: Sequence[Mapping[str, Any]],
+        texts: _Texts,
     ) -> list[dict[str, Any]]:
-        """Rows nearest to the mean of their cluster in its columns, with the values of these."""
+        """Rows nearest to the mean of their cluster, with their values in its columns, in order.
+
+        Nearest in its columns, else by the words of texts.
+        """
         rows = np.flatnonzero(inside)
         wanted = {(one["column"], one["value"]) for one in columns}
         distance = np.zeros(rows.size)
@@ -146,13 +157,15 @@ class _Columns:
             if (store.text(title), None if word is None else store.text(word)) in wanted:
                 away = (values[rows] - np.nanmean(values[rows])) / np.nanstd(values)
                 distance += np.nan_to_num(away, nan=1.0) ** 2
-        if not wanted and of.shares is not None:
+        if not wanted and texts.there:
+            distance = -texts.nearness(inside)
+        elif not wanted and of.shares is not None:
             distance = -of.shares[rows].max(axis=1)
-        elif not wanted and not self.source.text and not of.is_shown:
+        elif not wanted and not of.is_shown:
             return []
         best = rows[np.argsort(distance, kind="stable")[: _SHOWN if of.is_shown else _ROWS]]
-        chosen = {one["column"] for one in columns}
-        shown = [title for title in self.source.columns if store.text(title) in chosen]
+        titles = {store.text(title): title for title in self.source.columns}
+        shown = [titles[one["column"]] for one in columns]
         if not shown and self.source.text is not None:
             shown = [self.source.text]
         return [
@@ -165,26 +178,37 @@ class _Columns:
         ]
 
 
-def _terms(of: Material, groups: Sequence[int]) -> list[list[str]]:
-    """Words of most tf-idf in the texts of a cluster, less that in the rest."""
-    if of.source.text is None or not of.source.columns:
-        return []
-    from sklearn.feature_extraction.text import TfidfVectorizer
+class _Texts:
+    """Texts as rows of tf-idf of length 1, if there are any."""
 
-    made = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_df=0.5)
-    try:
-        rows = made.fit_transform(of.source.columns[of.source.text].tolist())
-    except ValueError:  # no words
-        return []
-    titles, total = made.get_feature_names_out(), np.asarray(rows.sum(axis=0)).ravel()
-    found = []
-    for group in groups:
-        inside = of.labels == group
-        here = np.asarray(rows[inside].sum(axis=0)).ravel()
-        more = here / max(inside.sum(), 1) - (total - here) / max((~inside).sum(), 1)
-        best = [at for at in np.argsort(-more, kind="stable")[:_WORDS] if more[at] > 0]
-        found.append([str(titles[at]) for at in best])
-    return found
+    def __init__(self, source: RowSource) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self.there = False
+        if source.text is None or not source.columns:
+            return
+        made = TfidfVectorizer(
+            sublinear_tf=True, strip_accents="unicode", max_df=0.5, stop_words="english"
+        )
+        with suppress(ValueError):  # no words
+            self.rows = made.fit_transform(source.columns[source.text].tolist())
+            self.words, self.there = made.get_feature_names_out(), True
+
+    def terms(self, inside: NDArray[np.bool_]) -> list[str]:
+        """Words of most tf-idf in a cluster (n,), less that in the rest."""
+        if not self.there:
+            return []
+        here, rest = (
+            np.asarray(self.rows[part].sum(axis=0)).ravel() / max(part.sum(), 1)
+            for part in (inside, ~inside)
+        )
+        best = np.argsort(rest - here, kind="stable")[:_WORDS]
+        return [str(self.words[at]) for at in best if here[at] > rest[at]]
+
+    def nearness(self, inside: NDArray[np.bool_]) -> Floats:
+        """Products of the rows of a cluster (n,) with their mean."""
+        rows = self.rows[inside]
+        return rows @ np.asarray(rows.mean(axis=0)).ravel()
 
 
 def _words_of_names(of: Material, groups: Sequence[int]) -> list[list[str]]:

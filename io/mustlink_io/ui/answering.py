@@ -10,7 +10,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink as ml
+from mustlink.core.names import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.discretize.memberships import usual
 from mustlink.errors import InputError
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
-from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5 import writing
 from mustlink_io.hdf5.file_names import BEFORE, HDF5
 from mustlink_io.hdf5.store import FileNames
 from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
-from mustlink_io.jobs.points import RowSource
-from mustlink_io.ui.classes import is_known, spelt_alike
+from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
 
@@ -54,23 +54,17 @@ class Opened:
         if path.suffix not in HDF5:
             raise InputError(f"{path}: no result; give the .h5 file that a run wrote, as: out.h5")
         estimator = load_model(path, light=True)
-        n = int(np.asarray(estimator.labels_).size)
-        with store.open_h5(path) as file:
-            rows = store.dataset(file, "/labels").shape[0]
-        if rows != n:
-            raise InputError(
-                f"{path}: {rows - n} rows with missing values are in no model; fill them and fit "
-                "again"
-            )
-        carried = Carried.of(path)
+        carried = Carried.of(path, int(np.asarray(estimator.labels_).size))
         return cls(path, NodeSession(estimator, Journal.beside(path, estimator)), carried)
 
-    def called(self, rows: NDArray[np.int64]) -> dict[int, list[str]]:
-        """Of every row (b,) a list of its name; an empty one where rows have no names."""
-        names = self.carried.names
-        if isinstance(names, FileNames):
-            return {row: [name] for row, name in names.of_rows(rows).items()}
-        return {row: [] if names is None else [str(names[row])] for row in rows.tolist()}
+    def called(self, nodes: NDArray[np.int64]) -> dict[int, list[Any]]:
+        """Of every node (b,) its row, and its name where rows have names."""
+        rows, names = self.carried.rows(nodes), self.carried.names
+        if names is None:
+            return {node: [row] for node, row in zip(nodes.tolist(), rows.tolist(), strict=True)}
+        named = names.of_rows(rows) if isinstance(names, FileNames) else names
+        return {node: [row, str(named[row])]
+                for node, row in zip(nodes.tolist(), rows.tolist(), strict=True)}  # fmt: skip
 
     @property
     def names(self) -> dict[Any, str]:
@@ -87,11 +81,6 @@ class Opened:
     def numbered(self) -> bool:
         """Whether the estimator knows classes by numbers, and not by names."""
         return self.session.known_labels.dtype.kind in "iu"
-
-    def source(self) -> RowSource:
-        """What the rows are in their data."""
-        command = self.carried.origin.get("command")
-        return RowSource.of(self.carried.inputs, command, self.session.n, self.path.parent)
 
     def likeliest(self, rows: NDArray[np.int64]) -> list[list[str]]:
         """Of every row the share of what it is now, and the two others of most share with theirs.
@@ -125,6 +114,13 @@ class Opened:
             found.append([sure, *words, *[""] * (2 - len(words))])
         return found
 
+    def of_nodes(self, one: label_files.Answered, path: Path) -> label_files.Answered:
+        """An answer on rows as one on nodes; raises InputError."""
+        try:
+            return replace(one, nodes=tuple(map(self.carried.node, one.nodes)))
+        except InputError as error:
+            raise InputError(f"{path}: line {one.line}: {error}; leave it out") from None
+
     def now(self, row: int) -> str:
         """What the class or cluster of a row is called; "" for none."""
         label = self.session.labels[row]
@@ -141,12 +137,13 @@ def ask(
     """
     opened = Opened.of(text)
     asked = opened.session.questions(n, kind, strategy)
-    files = None if show is None else picture_files(show, opened.session.n)
-    source, called = opened.source(), opened.called(asked.reshape(-1))
+    files = None if show is None else picture_files(show, opened.carried.n_rows)
+    source, called = opened.carried.source(opened.path.parent), opened.called(asked.reshape(-1))
     named = opened.carried.names is not None
 
-    def about(row: int) -> list[str]:
-        return [*source.cells(row), *([] if files is None else [str(files[row])])]
+    def about(node: int) -> list[str]:
+        file = [] if files is None else [str(files[called[node][0]])]
+        return [*source.cells(node), *file]
 
     titles = [*source.titles, *([] if files is None else [PICTURE])]
     if kind == "pairs":
@@ -154,8 +151,8 @@ def ask(
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
         header += [f"{side}_{title}" for side in sides for title in ("now", *titles)]
         lines = [
-            [one for row in pair for one in (row, *called[row])]
-            + [one for row in pair for one in (opened.now(row), *about(row))]
+            [one for node in pair for one in called[node]]
+            + [one for node in pair for one in (opened.now(node), *about(node))]
             for pair in asked.tolist()
         ]
         return header, lines
@@ -163,8 +160,8 @@ def ask(
     titles += [] if files is None else [PICTURE]
     header = [label_files.ROW, *(["name"] if named else []), "now", *_SURE, *titles]
     lines = [
-        [row, *called[row], opened.now(row), *sure, *about(row)]
-        for row, sure in zip(asked.tolist(), opened.likeliest(asked), strict=True)
+        [*called[node], opened.now(node), *sure, *about(node)]
+        for node, sure in zip(asked.tolist(), opened.likeliest(asked), strict=True)
     ]
     return header, lines
 
@@ -183,7 +180,8 @@ def answer(
     target = opened.path if output is None else Path(output)
     if target != opened.path:
         writing.check_output(target, (opened.path, path))
-    lines = label_files.load_answers(path, session.n)
+    lines = [opened.of_nodes(one, path) for one in
+             label_files.load_answers(path, opened.carried.n_rows)]  # fmt: skip
     before = np.asarray(session.labels).copy()
     classes, choices = dict(opened.classes), session.choices
     called = {*classes, *choices.values(), *map(str, choices)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,53 @@ def class_number(value: int | str, named: Mapping[int, str]) -> int:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class ClassWords:
+    """How answers call classes that a fit knows by numbers.
+
+    `stated` are names by number, `new` numbers of the words that answers name first.
+    """
+
+    stated: Mapping[Any, str]
+    new: Mapping[int | str, int]
+
+    @classmethod
+    def of(cls, answers: Sequence[Answer], stated: Mapping[Any, str], top: int) -> Self:
+        """Words get numbers one by one, behind `top` and all that are named before them."""
+        found: dict[int | str, int] = {}
+        top = max([top, *stated])
+        for value in (one.value for one in answers if one.kind == "label"):
+            if isinstance(value, str):
+                top += value not in found
+                found.setdefault(value, top)
+            else:
+                top = max(top, value)
+        return cls(stated, found)
+
+    @property
+    def names(self) -> dict[Any, str]:
+        """All names by number."""
+        return {**self.stated, **{number: str(word) for word, number in self.new.items()}}
+
+    def stored(self, choice: int | str) -> int | str:
+        """A class as answers record it: in words where its number follows from answers."""
+        words = {number: word for word, number in self.new.items()}
+        return words.get(choice, choice) if isinstance(choice, int) else choice
+
+    def numbers(self, choices: Mapping[Any, str], *, stated: bool) -> dict[int | str, int | str]:
+        """What answers record of names: those of `choices`, and `stated` ones."""
+        found: dict[int | str, int | str] = {}
+        if stated:
+            found |= {name: one for one, name in self.stated.items()}
+        return found | {name: self.stored(one) for one, name in choices.items()}
+
+    def takes(self, word: int | str, is_first: bool) -> bool:
+        """Whether a word may be a new class: others have names, or it is the first."""
+        if not word or isinstance(word, int) or word.lstrip("+-").isdigit():
+            return False
+        return is_first or bool(self.stated or self.new)
+
+
 def classes_of(
     groups: Sequence[int], labels: NDArray[np.int64], known_labels: NDArray[np.int64]
 ) -> dict[int, int]:
@@ -90,10 +137,3 @@ def classes_of(
     taken = set(classes.tolist())
     return {one: found[one] if one in found else next(free) if one in taken else one
             for one in numbers.tolist()}  # fmt: skip
-
-
-def spelt_alike(word: str, known: Collection[str]) -> str | None:
-    """What is known and spelt most like a word, whatever the case; None where nothing is."""
-    small = {one.casefold(): one for one in known}
-    found = get_close_matches(word.casefold(), small, 1)
-    return small[found[0]] if found else None

@@ -172,7 +172,7 @@ class MapPicture:
         )  # fmt: skip
 
 
-_WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
+_WIDE, _HIGH, _WIDEST = 760, 620, 1536  # pixels: at first, and at most
 # As high as what the buttons and the legend leave of the window.
 _HEIGHT = ":host { height: max(420px, calc(100vh - 172px)) !important; }"
 _LEAST = 60  # pixels of a figure below which the browser has not laid it out yet

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
+from mustlink.core.names import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink_io.formats import labels as label_files
-from mustlink_io.hdf5 import store
 from mustlink_io.jobs.carried import Carried, named_in
 from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.classes import (
+    ClassWords,
     class_number,
     classes_of,
     constraints_of,
     is_known,
     is_stated,
-    spelt_alike,
 )
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
 
@@ -124,7 +124,7 @@ class NodeSession:
     def names(self) -> dict[Any, str]:
         """What to call every cluster or class."""
         stored = {} if self.beside is None else self.beside.clusters
-        own, called = getattr(self.estimator, "cluster_names_", {}), self._class_names
+        own, called = getattr(self.estimator, "cluster_names_", {}), self._words().names
         found = {}
         for one in self.groups:
             code = self._class_of.get(one, one)
@@ -141,7 +141,7 @@ class NodeSession:
         """
         found: dict[Any, str] = {self._class_of.get(one, one): name
                                  for one, name in self.names.items()}  # fmt: skip
-        called, numbers = self._class_names, set(map(str, self.groups))
+        called, numbers = self._words().names, set(map(str, self.groups))
         for one in np.unique(self.known_labels[is_known(self.known_labels)]).tolist():
             if one not in found:
                 name = f"class {one}" if str(one) in numbers else str(one)
@@ -150,21 +150,17 @@ class NodeSession:
 
     def called(self, node: int) -> str:
         """The name of a row; its number where rows have no names."""
-        names = None if self.beside is None else self.beside.names
-        return f"node {node:,}" if names is None else store.text(names[node : node + 1][0])
+        name = None if self.beside is None else self.beside.called(node)
+        return f"node {self.row(node):,}" if name is None else name
 
-    def words(self, answer: Answer) -> str:
-        """An answer in a few words, with the names of rows and classes."""
-        return answer.words(self.called, self._class_names)
+    def row(self, node: int) -> int:
+        """The row of the data that a node is; the same unless some are left out."""
+        return node if self.beside is None else int(self.beside.rows(np.array([node]))[0])
 
-    @property
-    def _class_names(self) -> Mapping[Any, str]:
-        """Names of classes by their numbers, also of those that answers name first."""
-        return {**self._stated_names, **self._new_names}
-
-    @property
-    def _new_names(self) -> dict[Any, str]:
-        return {number: word for word, number in self._words(self.answers).items()}
+    def words(self, answers: Sequence[Answer]) -> list[str]:
+        """Answers in a few words each, with the names of rows and classes."""
+        names = self._words().names
+        return [one.words(self.called, names) for one in answers]
 
     @property
     def _stated_names(self) -> Mapping[Any, str]:
@@ -175,29 +171,15 @@ class NodeSession:
         """Whether the fit knows classes by numbers, whatever they are called."""
         return not self._spreads or self._base.dtype.kind not in "OU"
 
-    def _words(self, answers: Sequence[Answer]) -> dict[str, int]:
-        """Numbers of the classes that answers name first: one by one, behind those before."""
-        labels = [one.value for one in answers if one.kind == "label"]
-        if not self._numbered or all(isinstance(one, int) for one in labels):
-            return {}
-        found: dict[str, int] = {}
-        top = max([self._top, *self._stated_names])
-        for value in labels:
-            if isinstance(value, str):
-                top += value not in found
-                found.setdefault(value, top)
-            else:
-                top = max(top, value)
-        return found
-
-    def _stored(self, choice: int | str) -> int | str:
-        """A class as answers record it: in words where its number follows from answers."""
-        return self._new_names.get(choice, choice) if isinstance(choice, int) else choice
+    def _words(self, answers: Sequence[Answer] | None = None) -> ClassWords:
+        """How classes are called by these answers, or those so far."""
+        given = self.answers if answers is None else answers
+        return ClassWords.of(given if self._numbered else (), self._stated_names, self._top)
 
     def _said(self, answer: Answer) -> Answer:
         """What a person typed, `checked`; a new class spelt like another is doubted once."""
         made, word = self.checked(answer), str(answer.value)
-        known = [*self.choices.values(), *self._class_names.values()]
+        known = [*self.choices.values(), *self._words().names.values()]
         if answer.kind != "label" or made.value != word or word in {*known, *self._doubted}:
             return made
         meant = spelt_alike(word, known)
@@ -259,7 +241,7 @@ class NodeSession:
             if one.kind == "label":
                 if found.dtype.kind == "U":
                     found = found.astype(object)
-                found[one.nodes] = words.get(str(one.value), one.value) if words else one.value
+                found[one.nodes] = words.new.get(one.value, one.value)
         return found
 
     def label(self, nodes: Any, value: int | str) -> None:
@@ -268,7 +250,7 @@ class NodeSession:
 
     def choose(self, nodes: Any, choice: int | str) -> None:
         """Say that nodes (m,) are of a class, one of the keys of `choices`."""
-        self.take([Answer("label", self._checked(nodes), self._stored(choice))])
+        self.take([Answer("label", self._checked(nodes), self._words().stored(choice))])
 
     def pair(self, first: int, second: int, together: bool) -> None:
         """Say that two nodes are together, or are not."""
@@ -284,26 +266,19 @@ class NodeSession:
             if answer.nodes.size < 2:
                 raise InputError(f"pairs: node {answer.nodes[0]} twice; click two nodes")
             return answer
-        value: int | str = answer.value
-        words = {name: one for one, name in self.choices.items()}
-        if isinstance(value, str) and value in words:
-            return replace(answer, value=self._stored(words[value]))
+        words, value = self._words(), answer.value
+        called = words.numbers(self.choices, stated=self._numbered)
+        if value in called:
+            return replace(answer, value=called[value])
         if self._numbered:
-            classes = {name: one for one, name in self._stated_names.items()}
-            if value in classes:
-                return replace(answer, value=classes[str(value)])
-            if isinstance(value, str) and self._takes_words(value):
+            clusters = getattr(self.estimator, "cluster_names_", {})
+            is_first = not is_known(self.known_labels).any()
+            if value not in clusters.values() and words.takes(value, is_first):
                 return answer
-            value = class_number(value, getattr(self.estimator, "cluster_names_", {}))
+            value = class_number(value, clusters)
         elif not value:
             raise InputError("class: has no name; give one")
         return replace(answer, value=self._class_of.get(value, value))
-
-    def _takes_words(self, word: str) -> bool:
-        """Whether a word may be a new class: others have names, or nothing is known yet."""
-        named = bool(self._class_names) or not is_known(self.known_labels).any()
-        called = getattr(self.estimator, "cluster_names_", {}).values()
-        return named and bool(word) and word not in called and not word.lstrip("+-").isdigit()
 
     def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
@@ -319,7 +294,7 @@ class NodeSession:
             return self._said(Answer("label", nodes, str(value), entry["id"]))
         if value not in self.choices:
             raise InputError(f"answer on {self.called(nodes[0])}: {value!r} is no class here")
-        return Answer("label", nodes, self._stored(value), entry["id"])
+        return Answer("label", nodes, self._words().stored(value), entry["id"])
 
     def ask_again(self, at: int) -> None:
         """Take answer number `at` back, and ask about its first node now; raises InputError."""
@@ -356,8 +331,8 @@ class NodeSession:
         called = self.choices
         return label_files.table_text(
             ["row", "name", "when", "who", "answer"],
-            [[one, self.called(one), each.when, each.who, called.get(each.value, each.value)]
-             if each.kind == "label" else [one, self.called(one), each.when, each.who, "?"]
+            [[self.row(one), self.called(one), each.when, each.who,
+              called.get(each.value, each.value) if each.kind == "label" else "?"]
              for each in self.answers if each.kind in ("label", "unknown")
              for one in each.nodes.tolist()],
         )  # fmt: skip
@@ -367,7 +342,7 @@ class NodeSession:
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
-        self._change([*self.answers, answer], self.words(answer))
+        self._change([*self.answers, answer], self.words([answer])[0])
 
     def some_of(self, group: Any) -> Ints:
         """Rows (m,) by which a cluster or class is found again: spread over all of its rows."""
@@ -419,7 +394,7 @@ class NodeSession:
             return answer
         if is_known(self.known_labels[answer.nodes]).any():
             return answer
-        value = self._words([*self.answers, answer]).get(str(answer.value), answer.value)
+        value = self._words([*self.answers, answer]).new.get(answer.value, answer.value)
         right = self.classes_now(answer.nodes) == [value]
         return replace(answer, guess="right" if right else "wrong")
 
@@ -431,7 +406,7 @@ class NodeSession:
         there = {one.id for one in self.answers} - {""}
         new = [self._with_guess(one) for one in answers if one.id not in there]
         if new:
-            words = "; ".join(map(self.words, new[:_TOLD]))
+            words = "; ".join(self.words(new[:_TOLD]))
             more = f" and {len(new) - _TOLD} more" if len(new) > _TOLD else ""
             self._change([*self.answers, *new], words + more)
 
@@ -453,7 +428,7 @@ class NodeSession:
 
     def take_back(self, at: int) -> None:
         """Let answer number `at` not count, all others as before; raises InputError."""
-        words = f"taken back: {self.words(self._answer(at))}"
+        words = f"taken back: {self.words([self._answer(at)])[0]}"
         self._change([*self.answers[:at], *self.answers[at + 1 :]], words)
 
     def correct(self, at: int, choice: int | str) -> None:
@@ -461,11 +436,11 @@ class NodeSession:
         was = self._answer(at)
         if was.kind != "label":
             raise InputError(
-                f"answer {at}: {self.words(was)}; take it back, only labels are corrected"
+                f"answer {at}: {self.words([was])[0]}; take it back, only labels are corrected"
             )
-        made = Answer("label", was.nodes, self._stored(choice))
+        made = Answer("label", was.nodes, self._words().stored(choice))
         answers = [*self.answers[:at], made, *self.answers[at + 1 :]]
-        self._change(answers, f"corrected: {self.words(made)}")
+        self._change(answers, f"corrected: {self.words([made])[0]}")
 
     def undo(self) -> bool:
         """Back to what was so before the last change; False where there is none.
@@ -492,7 +467,7 @@ class NodeSession:
         before, (answers, waiting) = (self.answers, self.waiting), version
         gone = [one for one in before[0] if one not in answers]
         others = gone or [one for one in answers if one not in before[0]]
-        self._become(answers, waiting, f"{what}: {self.words(others[-1])}" if others else "")
+        self._become(answers, waiting, f"{what}: {self.words(others[-1:])[0]}" if others else "")
         return before
 
     def _change(self, answers: list[Answer], words: str = "") -> None:
@@ -560,8 +535,8 @@ class NodeSession:
 
     def save(self, path: str | Path) -> None:
         """Write the model, which holds the answers, too, and what is `beside` it; journal ends."""
-        if self._words(self.answers):
-            self.beside = (self.beside or Carried()).with_classes(self._class_names)
+        if (words := self._words()).new:
+            self.beside = (self.beside or Carried()).with_classes(words.names)
         save_model(self.estimator, path, beside=self.beside)
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
         self._clusters = self.estimator.get_params().get("n_clusters")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats.shown import COLUMNS, Show
+from mustlink_io.formats.shown import COLUMNS, Show, of_texts
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.jobs.carried import named_in
 from mustlink_io.jobs.points import RowSource
@@ -22,29 +24,69 @@ from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Channel, Status, asked_first, keys_of, later, panel
 
 _IN_LINE = 8  # columns of a table's row in a line
+_ROWS, _WORDS = 20_000, 50  # that tell of a column, and words that it may have
+_AT_ONCE, _FIRST = 12, 5  # columns that are seen without scrolling, and that come first of more
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """Rows as their table has them, the first columns."""
+    """Rows as their table has them."""
 
     source: RowSource
 
-    def _cells(self, node: int, most: int) -> list[tuple[str, str]]:
-        titles, cells = self.source.titles[:most], self.source.cells(node)[:most]
-        return [(store.text(a), store.text(b)) for a, b in zip(titles, cells, strict=True)]
+    def _cells(self, node: int) -> list[tuple[str, str]]:
+        cells = zip(self.source.titles, self.source.cells(node), strict=True)
+        return [(store.text(title), store.text(one)) for title, one in cells]
 
     def __call__(self, node: int) -> str:
-        """For a question: a table."""
+        """For a question: a table; of many columns those first that set the row apart.
+
+        Texts that were clustered are a paragraph above it.
+        """
+        cells, text = self._cells(node), self.source.text
+        shown = "" if text is None else of_texts(self.source.columns[text][[node]].tolist())(0)
+        at = [one for one, title in enumerate(self.source.titles) if title != text]
+        if len(at) > _AT_ONCE:
+            apart = self._apart(node)
+            first = sorted(at, key=lambda one: -apart[one])[:_FIRST]
+            at = [*first, *(one for one in at if one not in first)]
         rows = "".join(
-            f"<tr><td>{escape(title)}</td><td>{escape(one)}</td></tr>"
-            for title, one in self._cells(node, COLUMNS)
+            f"<tr><td>{escape(cells[one][0])}</td><td>{escape(cells[one][1])}</td></tr>"
+            for one in at[:COLUMNS]
         )
-        return f"<div style='max-height:260px;overflow:auto'><table>{rows}</table></div>"
+        more = f"<p>and {len(at) - COLUMNS} more columns</p>" if len(at) > COLUMNS else ""
+        return (
+            f"<div style='max-height:260px;overflow:auto'>{shown}<table>{rows}</table>{more}</div>"
+        )
+
+    def _apart(self, node: int) -> list[float]:
+        """By how many deviations of its column a cell is away from the mean, 0 where it is empty.
+
+        A word is a column of 0 and 1, unless its column has many words.
+        """
+        found = []
+        for of, (cells, words) in zip(self.source.columns.values(), self._sample, strict=True):
+            if of.dtype.kind == "O":
+                share = max(words[of[node]], 1) / cells.size
+                apart = ((1 - share) / share) ** 0.5 if of[node] and len(words) <= _WORDS else 0.0
+            else:
+                there = cells[np.isfinite(cells)]
+                apart = abs(of[node] - there.mean()) / (there.std() or np.inf) if there.size else 0
+            found.append(float(apart) if np.isfinite(apart) else 0.0)
+        return found
+
+    @cached_property
+    def _sample(self) -> list[tuple[NDArray[Any], Counter[str]]]:
+        """Of every column the cells of some rows, and how many have a word."""
+        found = []
+        for of in self.source.columns.values():
+            cells = of[:: -(-of.size // _ROWS)]
+            found.append((cells, Counter(cells.tolist() if of.dtype.kind == "O" else ())))
+        return found
 
     def line(self, node: int) -> str:
         """For the mouse above it: a line."""
-        return ", ".join(f"{title} {one[:40]}" for title, one in self._cells(node, _IN_LINE))
+        return ", ".join(f"{title} {one[:40]}" for title, one in self._cells(node)[:_IN_LINE])
 
 
 _BATCH = 10
@@ -391,7 +433,8 @@ class NodeView:
         )
         answers, before = self.session.answers, list(self.given.options.values())
         listed = list(enumerate(answers, 1))[: -_LISTED - 1 : -1]
-        options = {f"{at}: {self.session.words(one)}": one for at, one in listed}
+        words = self.session.words([one for _, one in listed])
+        options = {f"{at}: {said}": one for (at, one), said in zip(listed, words, strict=True)}
         # The last, unless a person chose another that is still there.
         chosen = self.given.value
         if chosen in before[:1] or chosen not in answers:

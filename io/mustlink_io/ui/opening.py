@@ -25,7 +25,7 @@ from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
 from mustlink_io.hdf5.result import Input
 from mustlink_io.hdf5.writing import check_output, to_json
 from mustlink_io.jobs.carried import Carried
-from mustlink_io.jobs.points import RowSource, fingerprint
+from mustlink_io.jobs.points import fingerprint
 from mustlink_io.jobs.side_information import labels_of
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.map_view import checked_coordinates, flat
@@ -131,11 +131,12 @@ def session_of_file(
     columns: tuple[str, ...] = ()
     apart = columns_apart(text, labels, None, ids)
     if own or (target.exists() and has_model(target)):
-        estimator, beside = ml.load(saved), Carried.of(saved)
+        estimator = ml.load(saved)
+        beside = Carried.of(saved, int(estimator.labels_.size))
         if not own:
             data = formats.load(text, steps=steps, apart=apart)
             check_same(estimator, data.to_fit(text), f"{target}: its answers", text)
-        made, where = _shown_and_map(show, map_of, int(estimator.labels_.size))
+        made, where = _shown_and_map(show, map_of, beside)
     else:
         data = formats.load(text, steps=steps, apart=apart)
         recorder = recorded(observer)
@@ -147,9 +148,8 @@ def session_of_file(
         y = None if known is None else known.codes
         if data.left_out:
             raise InputError(f"{text}: {data.left_out} rows have missing values; fill them first")
-        made, where = _shown_and_map(
-            show, map_of, data.n_rows
-        )  # before a fit that may take minutes
+        beside = Carried.of_files(data, known, frozenset())
+        made, where = _shown_and_map(show, map_of, beside)  # before a fit that may take minutes
         columns = data.columns if data.kind == "points" else ()
         if columns and data.fitted is not None:
             columns = tuple(columns[at] for at in data.fitted.sources)
@@ -161,21 +161,20 @@ def session_of_file(
         entries: dict[str, Any] = {} if data.image is None else {"/image": data.image}
         if data.fitted is not None:
             entries["/@preparation"] = to_json(data.fitted.to_dict())
-        beside = replace(Carried.of_files(data, known, frozenset()), entries=entries)
+        beside = replace(beside, entries=entries)
     journal = Journal.beside(target, estimator)
     beside = beside.then(shlex.join(["mustlink", "ui", text]))
     if made is None:
-        made = _as_in_the_table(text, own, beside, int(estimator.labels_.size), ids, labels)
+        made = _as_in_the_table(text, own, beside, ids, labels)
     where = flat(estimator, where)  # of what is fitted: it stays where it is after answers
     session = NodeSession(estimator, journal, beside=beside)
     return session, {"coordinates": where, "show": made, "columns": columns, "output": target}
 
 
 def _as_in_the_table(
-    text: str, own: bool, beside: Carried, n: int, ids: str | None, labels: str | None
+    text: str, own: bool, beside: Carried, ids: str | None, labels: str | None
 ) -> Show | None:
     """The cells of the rows, as their table has them; None where they are in none."""
-    inputs, command = beside.inputs, str(beside.origin.get("command") or "")
     place = parse(text)
     if not own:
         if place.suffix not in TABLES:
@@ -185,14 +184,21 @@ def _as_in_the_table(
         given = {"--id": ids, "--labels": labels}
         words = [word for one in given.items() if one[1] is not None for word in one]
         command = shlex.join(["mustlink", "ui", text, *map(str, words)])
-    source = RowSource.of(inputs, command, n, place.path.parent)
+        beside = replace(beside, inputs=inputs, origin={"command": command})
+    source = beside.source(place.path.parent)
     return TableRows(source) if source.columns else None
 
 
-def _shown_and_map(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:
-    """What questions show, and coordinates (n, 2); None for what is not named."""
-    where = None if map_of is None else checked_coordinates(formats.load(map_of, "points").value, n)
-    return None if show is None else shown(show, n), where
+def _shown_and_map(show: str | None, map_of: str | None, of: Carried) -> tuple[Show | None, Any]:
+    """What questions show, and coordinates (n, 2) of nodes; None for what is not named."""
+    where = found = None
+    if map_of is not None:
+        where = checked_coordinates(formats.load(map_of, "points").value, of.n_rows)
+        where = where if of.kept is None else where[of.kept]
+    if show is not None:
+        of_row = shown(show, of.n_rows)
+        found = of_row if of.kept is None else lambda node: of_row(int(of.rows(node)))
+    return found, where
 
 
 def check_same(estimator: Any, data: Any, what: str, text: str) -> None:
