@@ -100,6 +100,7 @@ class NodeSession:
         self._since: list[str] = []  # what was said since
         self._ready: list[int] | None = None  # the next questions
         self.asks = self._other = False  # are waited for; are to be chosen anew
+        self._shown = 0  # how often others were
         self._record("as fitted", 0.0, self.labels)
         if journal is not None and self.answers:
             count = len(self.answers)
@@ -623,16 +624,18 @@ class NodeSession:
             self.asks = bool(self._ready and not found)  # by a lasso: others
             self._ready = None
             if not self.asks:
+                self._shown += 1
                 self.ask_about(found)
         if self._chooses:
             self._other = True
             return
         self._chooses, self._other = True, False
-        work = partial(self.questions, BATCH, about=self._assumed())
+        work, shown = partial(self.questions, BATCH, about=self._assumed()), self._shown
 
         def done(found: Any) -> None:
             self._chooses, failed = False, isinstance(found, Exception)
-            self._ready = None if failed else np.asarray(found).tolist()
+            is_stale = failed or shown != self._shown  # others are answered meanwhile
+            self._ready = None if is_stale else np.asarray(found).tolist()
             if failed and self.asks:
                 self.asks = False
                 self._record(" ".join(str(found).split()), 0.0, self.labels)
@@ -648,7 +651,7 @@ class NodeSession:
         now = zip(waiting, self.classes_now(waiting), strict=True)
         said = [Answer("label", np.array([node]), self._stored(one)) for node, one in now]
         known = self._refits.known([*self.answers, *said])
-        vars(found)["given_labels_" if self._spreads else "constraints_"] = known
+        vars(found)["given_labels_" if self._spreads else "_given"] = known
         return found
 
     def questions(

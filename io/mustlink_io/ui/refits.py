@@ -95,7 +95,7 @@ class Refits:
         return states[answers]
 
     def most(self, answers: Answers, before: Answers) -> dict[Answer, str]:
-        """Reach the state of these answers, or of all that can be fitted; what is wrong with others.
+        """Reach the state of these answers, or of those that can be fitted; why others cannot.
 
         Those that are not among `before` are fitted one after another where all cannot be fitted at
         once. Raises what a refit raises where none of them is to blame.
