@@ -268,7 +268,7 @@ def by_keys(browser: Any, method: str, n: int, folder: Path, threads: int) -> di
             if count % TEN < TEN - 1:
                 wait("question")
         seconds, status = perf_counter() - began, tab.get_by_text("clustering …").first
-        status.wait_for(state="hidden")
+        status.wait_for(state="hidden", timeout=4 * WAIT)
         last = tab.evaluate("() => (performance.now() - asks.pressed) / 1000")
         found["map of all"] = [last]
         cpu = (waits.used() - cpu) / KEYS

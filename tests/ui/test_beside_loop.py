@@ -8,7 +8,7 @@ import pytest
 from test_node_session import EACH, answering, journal
 
 from mustlink.errors import InputError
-from mustlink_io.ui import node_session
+from mustlink_io.ui import node_session, refits
 from mustlink_io.ui.journal import Answer
 from mustlink_io.ui.node_session import BATCH
 from mustlink_io.ui.refits import in_thread
@@ -40,6 +40,26 @@ def beside(kind, path=None):
     session, truth = answering(kind, path)
     session.beside_loop = True
     return session, truth
+
+
+def test_what_the_first_refit_needs_is_prepared_once(threads, monkeypatch):
+    session, _ = answering("poisson")
+    asked, first = [], session.labels
+    monkeypatch.setattr(refits, "smooth_vectors", lambda view, seed: asked.append((view, seed)))
+    for _ in range(2):  # tabs
+        session.go_beside_loop()
+    end(threads)
+    assert [(view.graph, seed) for view, seed in asked] == [(session.estimator.graph_, 0)]
+    session.ask()
+    assert len(session.waiting) == BATCH
+    assert session.labels is first
+
+
+def test_vectors_that_a_fit_has_stay(threads, monkeypatch):
+    session, _ = answering("csp")
+    monkeypatch.setattr(refits, "smooth_vectors", lambda *_: pytest.fail("made anew"))
+    session.go_beside_loop()
+    end(threads)
 
 
 @pytest.mark.parametrize("kind", EACH)

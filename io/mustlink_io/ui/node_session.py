@@ -54,9 +54,9 @@ class NodeSession:
     `waiting` are the nodes that are asked about, first the one that is shown; `listeners` are
     called after every change. Cost of an answer: a refit.
 
-    With `beside_loop` in a loop of events an answer counts at once, and is fitted in a thread, one
-    fit at a time, with all that came meanwhile; till then labels are those of the fit before. So
-    are questions chosen: the next while these are answered, as if they were.
+    After `go_beside_loop`, in a loop of events, an answer counts at once and is fitted in a thread,
+    one fit at a time, with all that came meanwhile; till then labels are those of the fit before.
+    So are questions chosen: the next while these are answered, as if they were.
     """
 
     def __init__(
@@ -605,6 +605,13 @@ class NodeSession:
         for one in self.answers:
             if one.kind == "name" and (group := self._group_of(one)) is not None:
                 self.estimator.name_clusters({group: str(one.value)})
+
+    def go_beside_loop(self) -> None:
+        """From now on answers count at once; what the first ones need is prepared."""
+        if not self.beside_loop:
+            self.beside_loop = True
+            in_thread(self._refits.warm, bool)
+            self.prepare()
 
     def ask(self) -> None:
         """Let the next questions wait as soon as they are chosen, and tell the listeners."""

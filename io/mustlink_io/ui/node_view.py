@@ -344,8 +344,7 @@ class NodeView:
         if document is None:
             return
 
-        session.beside_loop = True
-        session.prepare()
+        session.go_beside_loop()
 
         def show() -> None:
             with panel().io.hold(document):

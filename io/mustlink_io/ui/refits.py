@@ -16,8 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
+from mustlink.clusterers.label_clusters import LabelClusters
+from mustlink.core.observe import Recorder, Unheard
 from mustlink.core.state import chosen
+from mustlink.eigen.memory_work import smooth_vectors
 from mustlink.errors import DoubtfulResultWarning, MustlinkError
+from mustlink.graph import Graph
+from mustlink.kernels.threads import threads
+from mustlink.propagation.propagator import Propagator
 from mustlink_io.ui.classes import constraints_of, is_known
 from mustlink_io.ui.journal import Answer
 
@@ -71,6 +77,16 @@ class Refits:
         """All that is known with answers, as the estimator takes it; raises InputError."""
         y = self._known_by(answers)
         return y if self.spreads else constraints_of(self.base, y, answers)
+
+    def warm(self) -> None:
+        """Decide how systems on the graph are solved, for which the first refit would wait."""
+        one = chosen(self._estimator)
+        if not (isinstance(one, LabelClusters | Propagator) and isinstance(one.graph_, Graph)):
+            return  # others have their vectors
+        weights = getattr(one, "_row_weights", None)
+        view = one._view(one.graph_, Recorder(Unheard()), row_weights=weights)
+        with threads(one.n_jobs):
+            smooth_vectors(view, one._used_seed)
 
     def find(self, answers: Answers) -> State | None:
         """The state of these answers, if it is at hand."""
