@@ -126,7 +126,8 @@ def test_of_answers_that_cannot_be_fitted_together_those_that_can_alone_count(
 def test_what_fails_by_no_answer_takes_back_all_that_is_not_fitted(threads, tmp_path, monkeypatch):
     session, truth = beside("csp", tmp_path)
     session.choose([100], int(truth[100]))
-    end(threads)
+    session.choose([103], int(truth[103]))  # while that is fitted
+    end(threads, 1)
 
     def dying(*_, **__):
         raise ZeroDivisionError("no more")

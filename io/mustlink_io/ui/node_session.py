@@ -551,7 +551,8 @@ class NodeSession:
     def _take_over(self, state: Any, fits: Answers, said: list[str], seconds: float) -> None:
         labels = self.labels
         self.estimator.__dict__ = dict(state)
-        self._settled = list(self.answers), fits
+        there = [one for one in self.answers if one in fits or not one.asks_a_fit]
+        self._settled = there, fits
         self._name_again()
         if said:
             more = f" and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
