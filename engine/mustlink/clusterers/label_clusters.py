@@ -369,9 +369,12 @@ class Columns:
         at = np.searchsorted(classes, model.classes_)
 
         def fill(block: slice) -> None:
-            part = np.zeros((block.stop - block.start, classes.size))
-            part[:, at] = model.predict_proba(self.rows(block))
-            found[block] = part
+            # The forest's own sum sets the process's warnings anew, which no two threads may.
+            rows = self.rows(block).astype(np.float32)
+            part = np.zeros((len(rows), at.size))
+            for tree in model.estimators_:
+                part += tree.predict_proba(rows, check_input=False)
+            found[block, at] = part / n_trees
 
         in_threads(fill, row_slices(labels.size, _WIDTH))
         return found

@@ -208,6 +208,7 @@ class MapView:
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
         self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
         self._waiting, self._pixels = False, {"inner_width": _WIDE, "inner_height": _HIGH}
+        self._drawn: tuple[Any, ...] = (None, None)  # labels, and how
         self.legend = Legend(session, status, changed_names, self._fade)
         self.hovered = panel().pane.HTML(
             "", height=18, css_classes=["hovered"], sizing_mode="stretch_width", margin=(0, 10)
@@ -221,8 +222,13 @@ class MapView:
         return panel().pane.Bokeh(self.figure, sizing_mode="stretch_width")
 
     def refresh(self) -> None:
-        """Colour and draw what is so now."""
+        """Colour and draw what is so now; marks alone where nothing else is another."""
         session, way = self.session, self.colouring.value
+        self._mark(self._known, np.flatnonzero(is_known(session.known_labels))[:_MARKED])
+        labels, how = session.labels, (way, session.names, session.colours)
+        if labels is self._drawn[0] and how == self._drawn[1]:
+            return
+        self._drawn = labels, how
         if way == "cluster":
             groups = np.array(session.groups)
             codes = np.searchsorted(groups, session.labels)
@@ -234,7 +240,6 @@ class MapView:
         self.legend.refresh(way)
         self._name(way)
         self._draw()
-        self._mark(self._known, np.flatnonzero(is_known(session.known_labels))[:_MARKED])
 
     def _name(self, way: str) -> None:
         """Say where names of clusters belong: in their middle, the largest cluster first."""

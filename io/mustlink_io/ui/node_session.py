@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 import mustlink
 from mustlink.core.names import spelt_alike
 from mustlink.core.state import chosen
-from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink.errors import InputError
 from mustlink_io.formats import labels as label_files
 from mustlink_io.jobs.carried import Carried, named_in
 from mustlink_io.jobs.models import save_model
@@ -23,22 +24,22 @@ from mustlink_io.ui.classes import (
     ClassWords,
     class_number,
     classes_of,
-    constraints_of,
     is_known,
     is_stated,
 )
 from mustlink_io.ui.journal import COLOUR, Answer, HistoryRow, Journal
+from mustlink_io.ui.refits import Answers, Refits, in_thread
 
 _FOUND_BY = 100  # rows by which a cluster is found again when its name or colour is kept
 _TOLD = 3  # answers that one row of the history tells
 _MORE = 1.1  # times the known labels and pairs from which confidence is calibrated anew
-_STATES = 1 << 28  # bytes of states of the estimator, about, so that undo and redo take no refit
+BATCH = 10  # questions that wait at once
 Ints = NDArray[np.int64]
 Version = tuple[list[Answer], list[int]]  # answers, and nodes that are asked about
 Ask = Callable[..., NDArray[Any]]
 
 
-def _of_fits(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+def _of_fits(answers: Sequence[Answer]) -> Answers:
     return tuple(one for one in answers if one.asks_a_fit)
 
 
@@ -52,6 +53,10 @@ class NodeSession:
     already are taken up. `beside` is what the file of the estimator says that it does not know.
     `waiting` are the nodes that are asked about, first the one that is shown; `listeners` are
     called after every change. Cost of an answer: a refit.
+
+    After `go_beside_loop`, in a loop of events, an answer counts at once and is fitted in a thread,
+    one fit at a time, with all that came meanwhile; till then labels are those of the fit before.
+    So are questions chosen: the next while these are answered, as if they were.
     """
 
     def __init__(
@@ -74,14 +79,15 @@ class NodeSession:
                 "needs no labels to begin with"
             )
         self._ask = ask
-        self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
-        self._clusters = None if self._spreads else getattr(estimator, "n_clusters", None)
+        self._refits = Refits(estimator, self._known_by)
         self._first_names = dict(getattr(estimator, "cluster_names_", {}))
         self._top = self._last_number()
         self._doubted: set[str] = set()  # classes that may be slips
         # A kill between the model and the end of the journal leaves answers in both.
         read = [] if journal is None else journal.read()
-        self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
+        self.answers = [
+            one for one in read if self._spreads or not is_stated(self._refits.base, one)
+        ]
         self.history: list[HistoryRow] = []
         self.waiting: list[int] = []
         self.listeners: list[Callable[[], None]] = []
@@ -89,15 +95,17 @@ class NodeSession:
         self._past: list[Version] = []
         self._future: list[Version] = []
         self._calibrated: list[tuple[int, Any]] = []  # how much was known, and by it
-        self._states: dict[tuple[Answer, ...], dict[str, Any]] = {(): dict(vars(estimator))}
-        self._stop_of: dict[tuple[Answer, ...], int] = {(): 0}  # see `_last_stop`
+        self.beside_loop = self.is_fitting = self._chooses = False
+        self._settled = list(self.answers), ()  # type: tuple[list[Answer], Answers]  # as fitted
+        self._since: list[str] = []  # what was said since
+        self._ready: list[int] | None = None  # the next questions
+        self.asks = self._other = False  # are waited for; are to be chosen anew
+        self._shown = 0  # how often others were
         self._record("as fitted", 0.0, self.labels)
         if journal is not None and self.answers:
-            labels, began = self.labels, perf_counter()
-            self._fit()
             count = len(self.answers)
-            words = f"{count} answer{'s' if count > 1 else ''} from {journal.path.name}"
-            self._record(words, perf_counter() - began, labels)
+            self._since = [f"{count} answer{'s' if count > 1 else ''} from {journal.path.name}"]
+            self._fit()
 
     @property
     def place(self) -> str:
@@ -169,7 +177,7 @@ class NodeSession:
     @property
     def _numbered(self) -> bool:
         """Whether the fit knows classes by numbers, whatever they are called."""
-        return not self._spreads or self._base.dtype.kind not in "OU"
+        return not self._spreads or self._refits.base.dtype.kind not in "OU"
 
     def _words(self, answers: Sequence[Answer] | None = None) -> ClassWords:
         """How classes are called by these answers, or those so far."""
@@ -236,7 +244,7 @@ class NodeSession:
         return self._known_by(self.answers)
 
     def _known_by(self, answers: Sequence[Answer]) -> NDArray[Any]:
-        found, words = np.array(self._known_labels()), self._words(answers)
+        found, words = np.array(self._refits.labels), self._words(answers)
         for one in answers:
             if one.kind == "label":
                 if found.dtype.kind == "U":
@@ -305,8 +313,7 @@ class NodeSession:
     def ask_about(self, nodes: list[int]) -> None:
         """Let these nodes wait for an answer, and tell the listeners."""
         self.waiting = nodes
-        for tell in self.listeners:
-            tell()
+        self._tell()
 
     def ask_first(self, node: int) -> None:
         """Ask about this node now, and about those that wait behind it."""
@@ -319,11 +326,16 @@ class NodeSession:
 
     def doubtful(self, n: int) -> list[int]:
         """The n nodes without an answer of which it is least sure, the least sure first."""
-        known = is_known(self.known_labels)
-        for one in self.answers:
-            known[one.nodes] |= one.kind == "unknown"
+        known = self._known_or_not()
         order = np.argsort(np.where(known, np.inf, self.confidence), kind="stable")
         found: list[int] = order[: min(n, int((~known).sum()))].tolist()
+        return found
+
+    def _known_or_not(self) -> NDArray[np.bool_]:
+        """Which rows (n,) have a label, or one does not know."""
+        found = is_known(self.known_labels)
+        for one in self.answers:
+            found[one.nodes] |= one.kind == "unknown"
         return found
 
     def table(self) -> str:
@@ -485,22 +497,70 @@ class NodeSession:
 
         Where something fails all is what it was.
         """
-        before, labels, state = self.answers, self.labels, dict(vars(self.estimator))
-        began = perf_counter()
+        before = self.answers, self.waiting, self._since
         self._write(answers)
-        self.answers = answers
-        try:
-            self._fit()
-        except BaseException:
-            self.answers, self.estimator.__dict__ = before, state
-            self._write(before)
-            raise
-        self.waiting = waiting
-        if words:
-            of_fits = _of_fits(before) != _of_fits(answers)
-            self._record(words, perf_counter() - began if of_fits else 0.0, labels)
-        for tell in self.listeners:
+        self.answers, self.waiting = answers, waiting
+        self._since = [*self._since, words] if words else self._since
+        if not self.beside_loop or self._refits.find(_of_fits(answers)) is not None:
+            try:
+                self._fit()
+            except BaseException:
+                self.answers, self.waiting, self._since = before
+                self._write(self.answers)
+                raise
+        elif not self.is_fitting:
+            self._begin()
+        self._tell()
+
+    def _tell(self) -> None:
+        for tell in [*self.listeners]:
             tell()
+
+    def _fit(self) -> None:
+        """Put the estimator into the state of the answers."""
+        began, fits = perf_counter(), _of_fits(self.answers)
+        state, said = self._refits.reached(fits), self._since
+        is_new, self._since = fits != self._settled[1], []
+        self._take_over(state, fits, said, perf_counter() - began if is_new else 0.0)
+
+    def _take_over(self, state: Any, fits: Answers, said: list[str], seconds: float) -> None:
+        labels = self.labels
+        self.estimator.__dict__ = dict(state)
+        there = [one for one in self.answers if one in fits or not one.asks_a_fit]
+        self._settled = there, fits
+        self._name_again()
+        if said:
+            more = f" and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
+            self._record("; ".join(said[:_TOLD]) + more, seconds, labels)
+
+    def _begin(self) -> None:
+        """Fit in a thread, then to what came meanwhile."""
+        (answers, before), fits = self._settled, _of_fits(self.answers)
+        said, self._since, self.is_fitting, began = self._since, [], True, perf_counter()
+
+        def done(wrong: Any) -> None:
+            self.is_fitting = False
+            if isinstance(wrong, Exception):  # nobody knows of which
+                wrong = {one: str(wrong) for one in self.answers if one not in answers}
+                self.answers = list(answers)
+            for version in [self.answers, *(each for each, _ in self._past + self._future)]:
+                version[:] = [one for one in version if one not in wrong]
+            if wrong:
+                self._write(self.answers)
+            now, those = _of_fits(self.answers), tuple(one for one in fits if one not in wrong)
+            state = self._refits.find(those)
+            if state is not None and now[: len(those)] == those:
+                self._take_over(state, those, said, perf_counter() - began)
+            for one, why in wrong.items():
+                self._record(f"{self.words(one)}: does not count: {why}", 0.0, self.labels)
+            if self._refits.find(now) is None:
+                self._begin()
+            elif now != self._settled[1]:
+                self._fit()
+            self._tell()
+            self.prepare()
+
+        in_thread(lambda: self._refits.most(fits, before), done)
 
     def _answer(self, at: int) -> Answer:
         if not 0 <= at < len(self.answers):
@@ -522,8 +582,68 @@ class NodeSession:
             if one.kind == "name" and (group := self._group_of(one)) is not None:
                 self.estimator.name_clusters({group: str(one.value)})
 
-    def questions(self, n: int, kind: str = "labels", strategy: str = "auto") -> NDArray[Any]:
-        """Nodes (m,) or pairs (m, 2) whose answers would help most, m <= n; raises InputError."""
+    def go_beside_loop(self) -> None:
+        """From now on answers count at once; what the first ones need is prepared."""
+        if not self.beside_loop:
+            self.beside_loop = True
+            in_thread(self._refits.warm, bool)
+            self.prepare()
+
+    def ask(self) -> None:
+        """Let the next questions wait as soon as they are chosen, and tell the listeners."""
+        if not self.beside_loop:
+            self.ask_about(np.asarray(self.questions(BATCH)).tolist())
+            return
+        self.asks = True
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Choose the next questions in a thread, as if those that wait were answered."""
+        if not self.beside_loop:
+            return
+        if self.asks and self._ready is not None:
+            open_ = ~self._known_or_not()
+            found = [one for one in self._ready if open_[one]]
+            self.asks = bool(self._ready and not found)  # by a lasso: others
+            self._ready = None
+            if not self.asks:
+                self._shown += 1
+                self.ask_about(found)
+        if self._chooses:
+            self._other = True
+            return
+        self._chooses, self._other = True, False
+        work, shown = partial(self.questions, BATCH, about=self._assumed()), self._shown
+
+        def done(found: Any) -> None:
+            self._chooses, failed = False, isinstance(found, Exception)
+            is_stale = failed or shown != self._shown  # others are answered meanwhile
+            self._ready = None if is_stale else np.asarray(found).tolist()
+            if failed and self.asks:
+                self.asks = False
+                self._record(" ".join(str(found).split()), 0.0, self.labels)
+                self._tell()
+            elif self.asks or self._other:
+                self.prepare()
+
+        in_thread(work, done)
+
+    def _assumed(self) -> Any:
+        """The fit, with all that is known, and as if of what waits all were right."""
+        found, waiting = copy(chosen(self.estimator)), np.array(self.waiting, dtype=np.int64)
+        now = zip(waiting, self.classes_now(waiting), strict=True)
+        said = [Answer("label", np.array([node]), self._stored(one)) for node, one in now]
+        known = self._refits.known([*self.answers, *said])
+        vars(found)["given_labels_" if self._spreads else "_given"] = known
+        return found
+
+    def questions(
+        self, n: int, kind: str = "labels", strategy: str = "auto", about: Any = None
+    ) -> NDArray[Any]:
+        """Nodes (m,) or pairs (m, 2) whose answers would help most, m <= n; raises InputError.
+
+        `about` is the fit as it is, unless another one is given.
+        """
         ask = mustlink.next_queries if self._ask is None else self._ask
         unknown = [one.nodes for one in self.answers if one.kind == "unknown"]
         if kind == "pairs":
@@ -531,24 +651,24 @@ class NodeSession:
             avoid = np.array(avoid, dtype=np.int64).reshape(-1, 2)
         else:
             avoid = np.array([nodes[0] for nodes in unknown if nodes.size == 1], dtype=np.int64)
-        return ask(self.estimator, n=n, kind=kind, strategy=strategy, avoid=avoid)
+        fit = self.estimator if about is None else about
+        return ask(fit, n=n, kind=kind, strategy=strategy, avoid=avoid)
 
     def save(self, path: str | Path) -> None:
         """Write the model, which holds the answers, too, and what is `beside` it; journal ends."""
         if (words := self._words()).new:
             self.beside = (self.beside or Carried()).with_classes(words.names)
         save_model(self.estimator, path, beside=self.beside)
-        self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
-        self._clusters = self.estimator.get_params().get("n_clusters")
+        self._refits = Refits(self.estimator, self._known_by)
         self._first_names = dict(getattr(self.estimator, "cluster_names_", {}))
-        self._states = {(): dict(vars(self.estimator))}
         self._past, self._future, self._top = [], [], self._last_number()
         self.answers = [one for one in self.answers if one.kind in ("unknown", "colour")]
+        self._settled = list(self.answers), ()
         self._write(self.answers)
 
     def _last_number(self) -> int:
         """The largest of a class or cluster so far; -1 where these are words."""
-        known = self._known_labels()
+        known = self._refits.labels
         numbers = [one.max(initial=-1) for one in (known, self.labels) if one.dtype.kind in "iu"]
         return int(max(numbers, default=-1))
 
@@ -557,119 +677,6 @@ class NodeSession:
         if not found.size or found[0] < 0 or found[-1] >= self.n:
             raise InputError(f"nodes: none, or outside 0 to {self.n - 1}; choose some of the map")
         return found
-
-    def _known_labels(self) -> NDArray[Any]:
-        if self._spreads:
-            return np.asarray(self._base)
-        labels = self._base.labels
-        return np.full(self.n, -1, dtype=np.int64) if labels is None else labels
-
-    def _fit(self) -> None:
-        """Put the estimator into the state of `answers`.
-
-        It is reached by a refit from that of the last stop before, see `_last_stop`, whatever was
-        fitted in the meantime.
-        """
-        fits, states = _of_fits(self.answers), self._states
-        if fits not in states:
-            at = self._last_stop(fits)
-            if fits not in states:
-                states[fits] = self._reached(fits, at, len(fits))[0]
-            arrays = [one for one in vars(self.estimator).values() if isinstance(one, np.ndarray)]
-            of_one = sum(one.nbytes for one in arrays)
-            for one in [*states][: -max(2, _STATES // max(of_one, 1))]:
-                if self._stop_of[one] != len(one) and one != fits:
-                    del states[one]
-        self.estimator.__dict__ = dict(states[fits])
-        self._name_again()
-
-    def _last_stop(self, fits: tuple[Answer, ...]) -> int:
-        """How many of the answers were counted when a refit last made choices anew, 0 for none.
-
-        That takes long, and so the states behind are reached with the choices of this one, which
-        is among the states then. What is known is half to twice as much, or the method or K would
-        be another: see `Auto.refit` and `InformedClusterer.refit`.
-        """
-        at = low = 0
-        for low in range(len(fits), -1, -1):
-            at = self._stop_of.get(fits[:low], -1)
-            if at >= 0 and fits[:at] in self._states:
-                break
-        while low < len(fits):
-            found = self._next_stop(fits, at, low)
-            at = at if found is None else found
-            low = len(fits) if found is None else found
-        return at
-
-    def _next_stop(self, fits: tuple[Answer, ...], at: int, low: int) -> int | None:
-        """The first stop behind `low` answers, which are no more than those behind the stop `at`.
-
-        A refit to fewer keeps the choices, one to more makes them anew: it is looked for where what
-        is known doubles, else from `low` on, by steps that double.
-        """
-
-        def anew(to: int) -> dict[str, Any] | None:
-            state, is_new = self._reached(fits, at, to)
-            if is_new:
-                return state
-            self._states[fits[:to]], self._stop_of[fits[:to]] = state, at
-            return None
-
-        last = len(fits)
-        first = min(max(self._doubled(fits, at), low + 1), last)
-        if (state := anew(first)) is None:
-            low = first
-            if low == last or (state := anew(last)) is None:
-                return None
-            first = last
-        step = 1 if first == last else first - 1 - low
-        while first - low > 1:  # a choice takes as long as many refits
-            middle = min(low + step, first - 1)
-            sooner = anew(middle)
-            low, first = (middle, first) if sooner is None else (low, middle)
-            state = state if sooner is None else sooner
-            step = 2 * step if sooner is None else max((first - low) // 4, 1)
-        self._states[fits[:first]], self._stop_of[fits[:first]] = state, first
-        return first
-
-    def _reached(self, fits: tuple[Answer, ...], at: int, to: int) -> tuple[dict[str, Any], bool]:
-        """The state of `to` answers, from that of `at`, and whether choices were made anew."""
-
-        def chosen_by() -> list[int]:  # how much was known
-            return [getattr(one, "_amount", 0) for one in (self.estimator, chosen(self.estimator))]
-
-        self.estimator.__dict__ = dict(self._states[fits[:at]])
-        before = chosen_by()
-        self._refit(fits[:to])
-        return dict(vars(self.estimator)), chosen_by() != before
-
-    def _doubled(self, fits: tuple[Answer, ...], at: int) -> int:
-        """The number of answers from which twice as much is known as by `at` of them, about."""
-        known, others = is_known(self._known_labels()), 0
-        by_pairs = not self._spreads and not isinstance(self.estimator, mustlink.Auto)
-        amounts = []
-        for one in (None, *fits):
-            if one is not None:
-                known[one.nodes] |= one.kind == "label"
-                others += one.kind == "pair"
-            count = int(known.sum())
-            amounts.append(others + (count * (count - 1) // 2 if by_pairs else count))
-        more = (to for to in range(at + 1, len(fits)) if amounts[to] + 1 > 2 * (amounts[at] + 1))
-        return next(more, len(fits))
-
-    def _refit(self, answers: Sequence[Answer]) -> None:
-        y = self._known_by(answers)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulResultWarning)  # they are in the history
-            if self._spreads:
-                self.estimator.refit(y)
-                return
-            known = constraints_of(self._base, y, answers)
-            if isinstance(self._clusters, int):
-                is_new = known.classes.size > self._base.classes.size
-                most = max(self._clusters, known.classes.size) if is_new else self._clusters
-                self.estimator.set_params(n_clusters=most)
-            self.estimator.refit(constraints=known)
 
     def _record(self, words: str, seconds: float, before: NDArray[Any]) -> None:
         """A row of the history, with how many labels are others than `before` (n,)."""

@@ -20,7 +20,7 @@ from mustlink_io.jobs.carried import named_in
 from mustlink_io.jobs.points import RowSource
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.map_view import MapView
-from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.node_session import BATCH, NodeSession
 from mustlink_io.ui.parts import TABLES, Channel, Status, asked_first, keys_of, later, panel
 
 _IN_LINE = 8  # columns of a table's row in a line
@@ -89,11 +89,10 @@ class TableRows:
         return ", ".join(f"{title} {one[:40]}" for title, one in self._cells(node)[:_IN_LINE])
 
 
-_BATCH = 10
 _LISTED = 200  # rows in doubt in a list, and last answers that can be taken back alone
 _OTHER = "another class, Enter"  # by which the page's script knows the field
 _KEYS = 30  # classes that have a button
-_CHOOSING = "choosing questions …"
+_CHOOSING, _CLUSTERING = "choosing questions …", "clustering …"
 
 
 class QuestionsView:
@@ -146,13 +145,23 @@ class QuestionsView:
         return pn.Column(*parts, *self.channel.layout())
 
     def _begin(self) -> str:
-        return self._waits(np.asarray(self.session.questions(_BATCH)).tolist())
+        self.session.ask()
+        self.refresh()
+        return self.asked()
+
+    def asked(self) -> str:
+        """How many questions wait, or that they are chosen."""
+        count = len(self.session.waiting)
+        none = _CHOOSING if self.session.asks else "no question is left"
+        return f"{count} questions" if count else none
 
     def _doubt(self) -> str:
         rows, sure = self.session.doubtful(_LISTED), self.session.confidence
         self._sure = {row: float(sure[row]) for row in rows}
         self.listed.visible = bool(rows)
-        return self._waits(rows[:_BATCH])
+        self.session.ask_about(rows[:BATCH])
+        self.refresh()
+        return self.asked()
 
     def _list(self) -> None:
         """Write what each row of the list is now."""
@@ -171,17 +180,12 @@ class QuestionsView:
             self.session.ask_first(self.listed.value)
             self.refresh()
 
-    def _waits(self, nodes: list[int]) -> str:
-        self.session.ask_about(nodes)
-        self._changed()
-        return f"{len(nodes)} questions" if nodes else "no question is left"
-
     def refresh(self) -> None:
         """Show the question that is the first now; made anew only where it is another."""
         pn, waiting = panel(), self.session.waiting
         self._list()
         choices = list(self.session.choices.items())[:_KEYS]
-        asked = (*waiting, *choices, *(self.session.labels[waiting[:_BATCH]].tolist()))
+        asked = (*waiting, *choices, *(self.session.labels[waiting[:BATCH]].tolist()))
         if asked == self._asked:
             return
         self._asked = asked
@@ -194,7 +198,7 @@ class QuestionsView:
             self.channel.ask({})
             return
         show = self.show or (lambda _: "")
-        self._shown = {one: self._shown.get(one) or show(one) for one in waiting[:_BATCH]}
+        self._shown = {one: self._shown.get(one) or show(one) for one in waiting[:BATCH]}
         classes = {name: one for one, name in choices}
         questions = [self._question(at, classes) for at in range(len(self._shown))]
         self.text.text = questions[0]["text"]
@@ -249,7 +253,7 @@ class QuestionsView:
                 raise InputError("; ".join(wrong))
             return words
 
-        self._status.during("clustering …", work)
+        self._status.during(_CLUSTERING, work)
 
     def _answered(self) -> str:
         words = self._changed()
@@ -303,8 +307,10 @@ class NodeView:
     ) -> None:
         pn = panel()
         self.session, self.show, self.output = session, show, output
-        self._seen = session.answers  # which are shown
+        self._seen = session.answers, session.history[-1]  # which are shown
+        self._own = False  # whether the last ones were given in this tab
         self.status = Status()
+        self.status.busy = lambda: session.is_fitting or session.asks
         self.map = MapView(session, where, self.status, self._chosen, self.refresh)
         self.map.values = getattr(show, "line", None)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
@@ -338,17 +344,17 @@ class NodeView:
         self.guessed = pn.pane.HTML("", width=330, css_classes=["guessed"])
         self.history = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["history"])
         work = self.status.during
-        self.label.on_click(lambda _: work("clustering …", self._label))
+        self.label.on_click(lambda _: work(_CLUSTERING, self._label))
         self.name.on_click(lambda _: work("…", self._name))
-        self.together.on_click(lambda _: work("clustering …", lambda: self._pair(True)))
-        self.apart.on_click(lambda _: work("clustering …", lambda: self._pair(False)))
+        self.together.on_click(lambda _: work(_CLUSTERING, lambda: self._pair(True)))
+        self.apart.on_click(lambda _: work(_CLUSTERING, lambda: self._pair(False)))
         self.only.on_click(lambda _: work("…", self._leave_out))
         self.undo.on_click(lambda _: self._command("undo"))
         self.redo.on_click(lambda _: self._command("redo"))
-        self.back.on_click(lambda _: work("clustering …", lambda: self._one(session.take_back)))
-        self.again.on_click(lambda _: work("clustering …", lambda: self._one(session.ask_again)))
+        self.back.on_click(lambda _: work(_CLUSTERING, lambda: self._one(session.take_back)))
+        self.again.on_click(lambda _: work(_CLUSTERING, lambda: self._one(session.ask_again)))
         self.export.on_click(lambda _: work("writing …", self._export))
-        self.save.on_click(lambda _: work("saving …", self._save))
+        self.save.on_click(lambda _: self._settled("saving …", self._save))
         self._tell()
         self._chosen()
         self._follow()
@@ -380,12 +386,19 @@ class NodeView:
         if document is None:
             return
 
+        session.go_beside_loop()
+
         def show() -> None:
             with panel().io.hold(document):
-                if session.answers is self._seen:  # other nodes are asked about
+                is_own = self._own and session.answers is self._seen[0]
+                if (session.answers, session.history[-1]) == self._seen:  # other questions
                     self.questions.refresh()
+                    if self.status.pane.object == _CHOOSING:
+                        self.status.say(self.questions.asked())
                 else:
-                    self.status.say(f"in another tab: {self.refresh()}")
+                    words = self.refresh()
+                    self.status.say(words if is_own else f"in another tab: {words}")
+                    self._own = is_own
 
         def tell() -> None:
             if state.curdoc is not document:
@@ -401,9 +414,24 @@ class NodeView:
     def _command(self, command: str) -> None:
         """What a key or a button says: undo, redo, together, apart."""
         if command in ("undo", "redo"):
-            self.status.during("clustering …", lambda: self._step(command))
+            self.status.during(_CLUSTERING, lambda: self._step(command))
         elif command in ("together", "apart") and not self.together.disabled:
-            self.status.during("clustering …", lambda: self._pair(command == "together"))
+            self.status.during(_CLUSTERING, lambda: self._pair(command == "together"))
+
+    def _settled(self, words: str, work: Callable[[], str]) -> None:
+        """Do what needs the fit to all answers, as soon as it is there."""
+        document, listeners = panel().state.curdoc, self.session.listeners
+
+        def begin() -> None:
+            if not self.session.is_fitting:
+                if begin in listeners:
+                    listeners.remove(begin)
+                document.add_next_tick_callback(lambda: self.status.during(words, work))
+
+        if self.session.is_fitting:
+            listeners.append(begin)
+        else:
+            self.status.during(words, work)
 
     def refresh(self) -> str:
         """Show what is so after an answer, and say it."""
@@ -412,14 +440,18 @@ class NodeView:
         self._chosen()
         self._tell()
         self.questions.refresh()
-        self._seen, last = self.session.answers, self.session.history[-1]
+        last, self._own = self.session.history[-1], True
+        self._seen = self.session.answers, last
+        if self.session.is_fitting:
+            return _CLUSTERING
         if not last.seconds and not last.moved:
             return last.words
         return f"{last.words}; {last.moved:.2%} of the rows moved; {last.seconds:.2f} s"
 
     def _tell(self) -> None:
-        found = flags(self.session)
-        self.flags.object, self.flags.visible = flags_html(found), bool(found)
+        if not self.session.is_fitting:  # of what is not fitted yet they would warn
+            found = flags(self.session)
+            self.flags.object, self.flags.visible = flags_html(found), bool(found)
         self.guessed.object = guessed_html(self.session.guesses)
         self.guessed.visible = bool(self.session.guesses)
         steps = "".join(

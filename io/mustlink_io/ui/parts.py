@@ -88,6 +88,7 @@ class Status:
 
     def __init__(self) -> None:
         self.pane = panel().pane.Str("", stylesheets=[_STATUS], sizing_mode="stretch_width")
+        self.busy: Callable[[], bool] = lambda: False  # whether work goes on in a thread
         self._waiting: list[Any] = []
         self._took: dict[str, float] = {}
 
@@ -100,7 +101,8 @@ class Status:
     def say(self, words: str, kind: str = "") -> None:
         """Show the words; `kind` is "working", "wrong" or nothing."""
         self.pane.object = words
-        self.pane.css_classes = ["status", *([kind] if kind else [])]
+        shown = kind or ("working" if self.busy() else "")
+        self.pane.css_classes = ["status", *([shown] if shown else [])]
         for one in self._waiting:
             one.css_classes = ["waits"] if kind == "working" else []
 
