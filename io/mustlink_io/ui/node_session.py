@@ -631,8 +631,8 @@ class NodeSession:
     def _assumed(self) -> Any:
         """The fit, with all that is known, and as if of what waits all were right."""
         found, waiting = copy(chosen(self.estimator)), np.array(self.waiting, dtype=np.int64)
-        now = zip(waiting, self.classes_now(waiting), strict=True)
-        said = [Answer("label", np.array([node]), self._stored(one)) for node, one in now]
+        now, words = zip(waiting, self.classes_now(waiting), strict=True), self._words()
+        said = [Answer("label", np.array([node]), words.stored(one)) for node, one in now]
         known = self._refits.known([*self.answers, *said])
         vars(found)["given_labels_" if self._spreads else "_given"] = known
         return found
