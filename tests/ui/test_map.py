@@ -291,6 +291,19 @@ def test_the_legend_is_sorted_and_its_classes_are_called_and_coloured_otherwise(
 
 
 @pytest.mark.browser
+def test_chosen_rows_stay_while_others_are_answered_and_go_when_they_are(two_groups):
+    view, session, _ = two_groups
+    view.map.choose([5, 32])
+    session.label([2], session.labels[0])  # a question, or another tab
+    view.refresh()
+    assert view.map.chosen.tolist() == [5, 32]
+    assert "row &lt;5&gt;" in view.picked.object
+    view._pair(False)
+    assert view.map.chosen.size == 0
+    assert session.answers[-1].nodes.tolist() == [5, 32]
+
+
+@pytest.mark.browser
 def test_the_last_answer_is_the_one_that_is_taken_back_unless_another_is_chosen(two_groups):
     view, session, _ = two_groups
     for node in (2, 3, 4):

@@ -434,9 +434,8 @@ class NodeView:
             self.status.during(words, work)
 
     def refresh(self) -> str:
-        """Show what is so after an answer, and say it."""
+        """Show what is so after an answer, and say it; rows that are chosen stay so."""
         self.map.refresh()
-        self.map.choose([])
         self._chosen()
         self._tell()
         self.questions.refresh()
@@ -532,15 +531,20 @@ class NodeView:
 
     def _label(self) -> str:
         self.session.label(self.map.chosen, (self.value.value_input or "").strip())
-        return self.refresh()
+        return self._done()
 
     def _name(self) -> str:
         self.session.name(self.map.chosen, (self.value.value_input or "").strip())
-        return self.refresh()
+        return self._done()
 
     def _pair(self, together: bool) -> str:
         first, second = self.map.chosen.tolist()
         self.session.pair(first, second, together)
+        return self._done()
+
+    def _done(self) -> str:
+        """The chosen rows are answered."""
+        self.map.choose([])
         return self.refresh()
 
     def _step(self, command: str) -> str:
