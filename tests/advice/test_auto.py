@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import partial
+from operator import attrgetter
 
 import h5py
 import numpy as np
@@ -520,6 +521,22 @@ def test_with_few_pairs_agreement_decides():
     others = agreements(list(clusters.values()))
     np.testing.assert_allclose([row["agrees"] for row in est.candidates_], others, atol=0.1)
     assert "agree with those of the others" in est.report_.choices["auto"][1]
+
+
+@pytest.mark.parametrize(
+    "way", candidates.OF_POINTS + candidates.OF_NETWORKS, ids=attrgetter("name")
+)
+def test_every_way_with_labels_is_fitted_and_follows_more_of_them(way, monkeypatch):
+    monkeypatch.setattr(ml.Auto, "_ways", lambda self, data: (way,))
+    monkeypatch.setattr(ml.Auto, "_runs", lambda *_: True)
+    data = X if way in candidates.OF_POINTS else ml.knn_graph(X, random_state=0).affinity
+    affinity = "knn" if data is X else "precomputed"
+    few, more = labelled(Y, 4), labelled(Y, 7)
+    est = ml.Auto(K, affinity=affinity, random_state=0).fit(data, few)
+    assert est.method_ == way.name
+    assert adjusted_rand_score(Y, est.labels_) > 0.8
+    est.refit(more)
+    np.testing.assert_array_equal(est.classes_[est.labels_[more >= 0]], more[more >= 0])
 
 
 def test_of_those_that_predict_all_of_enough_the_one_with_the_fewest_parts_is_taken():
