@@ -103,6 +103,16 @@ def test_a_graph_that_has_no_embedding_of_two_columns_has_a_map(method):
     np.testing.assert_array_equal(where, map_view.flat(est))
 
 
+def test_classes_that_are_shares_are_not_one_point_each():
+    X, truth = clusters(3)
+    W = ml.knn_graph(X, n_neighbors=10).affinity
+    est = ml.Auto(affinity="precomputed", random_state=0)
+    est.fit(W, np.where(np.arange(200) < 4, truth, -1))
+    assert est.method_ == "NCut named by labels"
+    where = map_view.flat(est)
+    assert len(np.unique(where, axis=0)) > 190
+
+
 def test_what_is_named_is_looked_at_before_a_fit(tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "panel", lambda: None)
     monkeypatch.setattr(ml.CSP, "fit", None)

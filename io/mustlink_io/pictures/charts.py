@@ -540,6 +540,12 @@ def plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float32]:
     return np.asarray(found / scale[:, None], dtype=np.float32)
 
 
+def is_shares(rows: NDArray[Any]) -> bool:
+    """Whether rows (n, K) are shares of classes, or 0: whole classes are one point then."""
+    total = rows.sum(axis=1)
+    return bool((rows >= 0).all() and (np.isclose(total, 1, atol=1e-6) | (total == 0)).all())
+
+
 def spread_in_plane(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
     """Places (n, 2) of the rows of an embedding (n, p) in the plane of their clusters (n,).
 

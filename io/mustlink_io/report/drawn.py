@@ -14,8 +14,8 @@ from mustlink.core.observe import Unheard
 from mustlink.errors import InputError
 from mustlink_io import pictures
 from mustlink_io.hdf5.writing import check_output, make_folder
-from mustlink_io.pictures.charts import spread_in_plane
-from mustlink_io.report.facts import ReadResult, is_shares
+from mustlink_io.pictures.charts import is_shares, spread_in_plane
+from mustlink_io.report.facts import ReadResult
 
 _FEWEST, _MAPS, _MAPPED = 6, 20, 200_000  # coordinates of a map made here, at most of so many rows
 _BY_COORDINATES = 4  # clusters that are looked at by two coordinates as they are
@@ -95,7 +95,7 @@ def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Repo
 def _embedding(result: ReadResult) -> ReportFigure | None:
     held, kind = result.arrays, result.facts["kind"]
     rows, count = held.embedding, len(result.facts[kind])
-    shares = rows is None or is_shares(rows)  # in which whole classes are one point
+    shares = rows is None or is_shares(rows)
     if shares and result.graph is not None and 4 <= held.labels.size <= _MAPPED:
         wanted = min(max(_FEWEST, min(count, _MAPS)), result.graph.n_nodes - 2)
         made = LaplacianEigenmaps(wanted, affinity="precomputed", random_state=0)

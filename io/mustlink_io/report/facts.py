@@ -21,6 +21,7 @@ from mustlink_io.hdf5.result import LARGEST, ResultCalibration, ResultConstraint
 from mustlink_io.jobs.diagnostics import guessed
 from mustlink_io.jobs.models import load_model
 from mustlink_io.jobs.points import RowSource
+from mustlink_io.pictures.charts import is_shares
 from mustlink_io.report.profiles import Material, described
 from mustlink_io.terminal.console import calibrated
 
@@ -261,11 +262,6 @@ def _shares(file: h5py.File, held: Arrays) -> tuple[NDArray[np.float64] | None, 
         spread = float(((mine - mean) ** 2).sum(axis=1).mean())
         P[:, at] = 1.0 / (((X - mean) ** 2).sum(axis=1) + spread + 1e-300)
     return P / P.sum(axis=1, keepdims=True), groups.tolist()
-
-
-def is_shares(rows: NDArray[Any]) -> bool:
-    """Whether rows (n, K) are shares of classes."""
-    return bool((rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=1e-6))
 
 
 def _named(found: ResultConstraints | None) -> list[int]:

@@ -13,7 +13,13 @@ from mustlink.clusterers.embedding import LaplacianEigenmaps
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink_io.pictures.charts import middle_row, names_apart, plane, spread_in_plane
+from mustlink_io.pictures.charts import (
+    is_shares,
+    middle_row,
+    names_apart,
+    plane,
+    spread_in_plane,
+)
 from mustlink_io.ui.classes import is_known
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, of_groups, packed, panel
@@ -29,8 +35,9 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
     `coordinates` (n, 2) are taken as they are, and so are points of two columns. Else it is the
     plane in which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of
     points, or of a graph's embedding; found from a sample. A fit without an embedding of two
-    columns has Laplacian eigenmaps made of its graph, which take an eigenproblem. Rows of an
-    embedding are spread, see `pictures.charts.plane`. Raises InputError.
+    columns, or one of shares has Laplacian eigenmaps made of
+    its graph, which take an eigenproblem. Rows of an embedding are spread, see
+    `pictures.charts.plane`. Raises InputError.
     """
     estimator = chosen(estimator)
     n = estimator.labels_.size
@@ -41,8 +48,9 @@ def flat(estimator: Any, coordinates: Any = None) -> NDArray[np.float32]:
         if points.shape[1] == 2:
             return _finite(points)
         return _finite(points @ plane(points, estimator.labels_))
-    rows = getattr(estimator, "embedding_", None)
-    if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and len(rows) == n):
+    rows: Any = getattr(estimator, "embedding_", None)
+    usable = isinstance(rows, np.ndarray) and rows.ndim == 2 and len(rows) == n
+    if not usable or (is_shares(rows) and isinstance(estimator.graph_, Graph)):
         rows = _eigenmaps(estimator)
     elif rows.shape[1] < 2:
         rows = np.column_stack([rows, _eigenmaps(estimator)])
