@@ -156,8 +156,8 @@ def main() -> None:
                     continue
                 runner.say(f"{name}, {strategy}, draw {draw}")
                 rest = (*loaded, strategy, draw, args.wrong)
-                points = data.points(name) if fits.METHODS[method].points else None
-                points = None if points is None else points[0]
+                by_columns = fits.METHODS[method].points and name not in data.NETWORKS
+                points = data.points(name)[0] if by_columns else None
                 curve = by_pairs(*rest) if args.pairs else by_labels(*rest, method, points)
                 if curve is not None:
                     cache.add({**case, "curve": curve})
