@@ -220,7 +220,8 @@ def test_answers_for_another_file_do_not_count_in_the_first(table):
 @pytest.mark.thorough
 def test_what_the_page_saves_has_it_as_well(table):
     result("cluster")
-    session = NodeSession(ml.load("out.h5"), beside=Carried.of(Path("out.h5")))
+    est = ml.load("out.h5")
+    session = NodeSession(est, beside=Carried.of(Path("out.h5"), est.labels_.size))
     session.label([1], int(table[1]))
     session.save("new.h5")
     assert entries("new.h5") == entries("out.h5")

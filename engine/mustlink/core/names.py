@@ -1,11 +1,10 @@
-"""Estimators by their names, each imported at its first use; and the name that one is like.
+"""Estimators by their names, each imported at its first use.
 
 Modules take them from here, not from `mustlink`, which imports all modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -43,15 +42,3 @@ ESTIMATORS = {
 def estimator_of(name: str) -> Any:
     """The class of that name."""
     return getattr(import_module(ESTIMATORS[name]), name)
-
-
-def spelt_alike(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """What is known and spelt most like a word, whatever the case; None where nothing is.
-
-    `least` is the share of the letters of both that are alike.
-    """
-    from difflib import get_close_matches
-
-    small = {one.casefold(): one for one in known}
-    found = get_close_matches(word.casefold(), small, 1, least)
-    return small[found[0]] if found else None

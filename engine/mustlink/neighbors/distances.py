@@ -24,9 +24,8 @@ from mustlink.context.neighbor_cost import (
     sparse_bytes,
 )
 from mustlink.context.rates import descent_seconds
-from mustlink.core.check import as_points, check_positive
+from mustlink.core.check import as_points, check_positive, spelt_alike
 from mustlink.core.metrics import METRICS
-from mustlink.core.names import spelt_alike
 from mustlink.core.observe import Deadline, Recorder
 from mustlink.errors import InputError
 from mustlink.neighbors.exact import drop_own

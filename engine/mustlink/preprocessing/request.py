@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mustlink.core.names import spelt_alike
+from mustlink.core.check import spelt_alike
 from mustlink.errors import InputError
 
 STANDARDIZE = ("standard", "robust")

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from mustlink.core.names import spelt_alike
+from mustlink.core.check import spelt_alike
 from mustlink.core.resources import named_memory
 from mustlink.errors import InputError
 from mustlink_io import formats

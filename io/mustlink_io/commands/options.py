@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from mustlink.core.check import spelt_alike
 from mustlink.core.metrics import METRICS
-from mustlink.core.names import spelt_alike
 from mustlink.core.state import unbound
 from mustlink.errors import InputError
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.names import spelt_alike
+from mustlink.core.check import spelt_alike
 from mustlink.core.observe import Recorder
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, matrices, photographs, tables

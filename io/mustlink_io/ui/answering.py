@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink as ml
-from mustlink.core.names import spelt_alike
+from mustlink.core.check import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.discretize.memberships import usual
 from mustlink.errors import InputError

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
-from mustlink.core.names import spelt_alike
+from mustlink.core.check import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.errors import InputError
 from mustlink_io.formats import labels as label_files
