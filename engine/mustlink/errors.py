@@ -1,5 +1,7 @@
 """Exceptions: one line each, saying what was given, what is wrong, what to do."""
 
+from collections.abc import Iterable
+
 
 class MustlinkError(Exception):
     """Base of every error that mustlink raises on purpose."""
@@ -35,3 +37,15 @@ class InfeasibleError(InputError):
 
 class NumericalError(InputError, ArithmeticError):
     """The numbers of a problem differ by more than the precision in use can hold."""
+
+
+def spelt_alike(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """What is known and spelt most like a word, whatever the case; None where nothing is.
+
+    `least` is the share of the letters of both that are alike.
+    """
+    from difflib import get_close_matches
+
+    small = {one.casefold(): one for one in known}
+    found = get_close_matches(word.casefold(), small, 1, least)
+    return small[found[0]] if found else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -630,15 +630,3 @@ def best_matches(worth: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
     found: tuple[NDArray[np.intp], NDArray[np.intp]] = linear_sum_assignment(worth, maximize=True)
     return found
-
-
-def spelt_alike(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """What is known and spelt most like a word, whatever the case; None where nothing is.
-
-    `least` is the share of the letters of both that are alike.
-    """
-    from difflib import get_close_matches
-
-    small = {one.casefold(): one for one in known}
-    found = get_close_matches(word.casefold(), small, 1, least)
-    return small[found[0]] if found else None

@@ -24,10 +24,10 @@ from mustlink.context.neighbor_cost import (
     sparse_bytes,
 )
 from mustlink.context.rates import descent_seconds
-from mustlink.core.check import as_points, check_positive, spelt_alike
+from mustlink.core.check import as_points, check_positive
 from mustlink.core.metrics import METRICS
 from mustlink.core.observe import Deadline, Recorder
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink.neighbors.exact import drop_own
 from mustlink.neighbors.points_by_rows import EqualRows
 

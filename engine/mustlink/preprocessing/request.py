@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mustlink.core.check import spelt_alike
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 
 STANDARDIZE = ("standard", "robust")
 IMPUTE = ("mean", "median", "most_frequent")

@@ -17,9 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from mustlink.core.check import spelt_alike
 from mustlink.core.resources import named_memory
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink_io import formats
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import named_view

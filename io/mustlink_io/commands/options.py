@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from mustlink.core.check import spelt_alike
 from mustlink.core.metrics import METRICS
 from mustlink.core.state import unbound
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink.preprocessing.request import IMPUTE, STANDARDIZE
 from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method, flag, opposite
 

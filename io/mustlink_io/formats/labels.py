@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.check import spelt_alike
 from mustlink.core.observe import Recorder
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink_io.formats import anndata, matrices, photographs, tables
 from mustlink_io.formats.points import is_own
 from mustlink_io.formats.tables import (

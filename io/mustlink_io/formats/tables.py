@@ -16,8 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.check import spelt_alike
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink.preprocessing.cells import MISSING, numbers_with_comma, read_cells
 from mustlink_io.formats.text import CellError, Column, Kind, TextFile, Words, is_number, open_text
 from mustlink_io.hdf5 import size_checks, store, writing

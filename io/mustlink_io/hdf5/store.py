@@ -15,8 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.core.check import spelt_alike
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink_io.hdf5 import schema, size_checks
 from mustlink_io.hdf5.sandbox import Forerunner, allow, examine, is_child
 

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink as ml
-from mustlink.core.check import spelt_alike
 from mustlink.core.state import chosen
 from mustlink.discretize.memberships import usual
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink_io.formats import labels as label_files
 from mustlink_io.formats.photographs import picture_files
 from mustlink_io.hdf5 import writing

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
-from mustlink.core.check import spelt_alike
 from mustlink.core.state import chosen
-from mustlink.errors import InputError
+from mustlink.errors import InputError, spelt_alike
 from mustlink_io.formats import labels as label_files
 from mustlink_io.jobs.carried import Carried, named_in
 from mustlink_io.jobs.models import save_model
@@ -552,7 +551,7 @@ class NodeSession:
             if state is not None and now[: len(those)] == those:
                 self._take_over(state, those, said, perf_counter() - began)
             for one, why in wrong.items():
-                self._record(f"{self.words(one)}: does not count: {why}", 0.0, self.labels)
+                self._record(f"{self.words([one])[0]}: does not count: {why}", 0.0, self.labels)
             if self._refits.find(now) is None:
                 self._begin()
             elif now != self._settled[1]:
