@@ -523,6 +523,14 @@ def test_with_few_pairs_agreement_decides():
     assert "agree with those of the others" in est.report_.choices["auto"][1]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_clusters_are_named_by_labels_only_where_all_rows_are_judged(whole, monkeypatch):
+    monkeypatch.setattr(auto, "_WHOLE", N if whole else N - 1)
+    est = ml.Auto(random_state=0).fit(X, labelled(Y, 1))
+    names = [row["name"] for row in est.candidates_]
+    assert ("NCut named by labels" in names) is whole
+
+
 @pytest.mark.parametrize(
     "way", candidates.OF_POINTS + candidates.OF_NETWORKS, ids=attrgetter("name")
 )

@@ -40,7 +40,14 @@ from mustlink.advice.candidates import (
     reason,
 )
 from mustlink.clusterers.clusterer import AUTO, USUAL_CLUSTERS
-from mustlink.clusterers.label_clusters import ALONE, COLUMNS, LabelClusters, Priors, made_like
+from mustlink.clusterers.label_clusters import (
+    ALONE,
+    COLUMNS,
+    NAMED,
+    LabelClusters,
+    Priors,
+    made_like,
+)
 from mustlink.constraints import Constraints
 from mustlink.context.method_cost import (
     MOST_COUNTED,
@@ -91,7 +98,8 @@ class Auto(ClusterMixin, GraphEstimator):
       smooth vectors or alone, or the mean of it and of what clusters of `FastGE` and `NCut` or,
       with six labels a class or more, `CSP` say; on networks that of clusters of `NCut` and
       `CSCGFHF` and of `LLGC`, which is a candidate there itself. Clusters of `NCut` that the labels
-      only name are one, too, on points with one or two labels a class, those of `FastGE` with six.
+      only name are one, too, on up to 3,000 points with one or two labels a class, those of
+      `FastGE` with six.
     * Pairs, labels of one class or of fewer than K: clusterers that take them. In memory single
       nodes then move to where their pairs and neighbours want them, `satisfaction.moved_by_pairs`.
       Where all K classes have labels, too, also these spread, with the same moves.
@@ -343,6 +351,8 @@ class Auto(ClusterMixin, GraphEstimator):
             return False
         if way.parts and (data.prior is not None or not in_memory):
             return False
+        if NAMED in way.parts and data.points is not None and data.n > _WHOLE:
+            return False  # clusters of a sample say little of those of all, which nothing judges
         if data.kind == PAIRS and data.is_soft and way.method != "CSP":
             return False
         if data.kind == PAIRS and way.parts and self._n_representatives(data.X) is not None:
