@@ -311,20 +311,17 @@ def points_in(table: tables.Table, where: str, spec: PointsSpec) -> FileContent:
     return FileContent(values, names, note, **about)
 
 
+_LOOKED_AT, _SENTENCE = 100, 4  # cells, and words of one, on average, from which they are texts
+
+
 def _texts_hint(table: tables.Table) -> str:
     """What to do where a column may be texts; else nothing."""
     for at, title in enumerate(table.header):
-        cells = (
-            [str(one).split() for one in table.text(at)[:_LOOKED_AT]] if table.is_text(at) else []
-        )
-        if sum(map(len, cells)) > _SENTENCE * max(len(cells), 1):
-            return (
-                f"; if {store.text(title)[:40]!r} are texts, give --text {store.text(title)[:40]}"
-            )
+        cells = table.text(at)[:_LOOKED_AT] if table.is_text(at) else ()
+        if sum(len(str(one).split()) for one in cells) > _SENTENCE * len(cells):
+            called = store.text(title)[:40]
+            return f"; if {called!r} are texts, give --text {called}"
     return ""
-
-
-_LOOKED_AT, _SENTENCE = 100, 4  # cells, and words of one, on average, from which they are texts
 
 
 def _edges_hint(table: tables.Table) -> str:

@@ -105,6 +105,9 @@ def check_readable(path: Path, *, folder: bool = False) -> None:
         raise InputError(f"{path}: no permission to read it")
 
 
+_BESIDE = 1_000  # files of a folder whose names are compared
+
+
 def _names_beside(path: Path) -> list[str]:
     """Names of files in the same folder, unless there are very many."""
     try:
@@ -112,9 +115,6 @@ def _names_beside(path: Path) -> list[str]:
             return [one.name for one in itertools.islice(found, _BESIDE)]
     except OSError:
         return []
-
-
-_BESIDE = 1_000
 
 
 def check_file(path: Path) -> None:

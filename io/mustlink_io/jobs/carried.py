@@ -177,6 +177,10 @@ class Carried:
         """The rows of the file that nodes of the model are."""
         return nodes if self.kept is None else self.kept[nodes]
 
+    def row(self, node: int) -> int:
+        """The row of the file that a node is."""
+        return node if self.kept is None else int(self.kept[node])
+
     def node(self, row: int) -> int:
         """The node that a row is; raises InputError for one that was left out."""
         if self.kept is None:
@@ -188,7 +192,7 @@ class Carried:
 
     def called(self, node: int) -> str | None:
         """The name of a node; None where rows have no names."""
-        row = int(self.rows(np.array([node]))[0])
+        row = self.row(node)
         return None if self.names is None else store.text(self.names[row : row + 1][0])
 
     def source(self, folder: Path) -> RowSource:

@@ -182,11 +182,11 @@ class _Texts:
     """Texts as rows of tf-idf of length 1, if there are any."""
 
     def __init__(self, source: RowSource) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
         self.there = False
         if source.text is None or not source.columns:
             return
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         made = TfidfVectorizer(
             sublinear_tf=True, strip_accents="unicode", max_df=0.5, stop_words="english"
         )

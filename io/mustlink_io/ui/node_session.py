@@ -162,12 +162,15 @@ class NodeSession:
 
     def row(self, node: int) -> int:
         """The row of the data that a node is; the same unless some are left out."""
-        return node if self.beside is None else int(self.beside.rows(np.array([node]))[0])
+        return node if self.beside is None else self.beside.row(node)
 
     def words(self, answers: Sequence[Answer]) -> list[str]:
         """Answers in a few words each, with the names of rows and classes."""
         names = self._words().names
         return [one.words(self.called, names) for one in answers]
+
+    def _in_words(self, answer: Answer) -> str:
+        return self.words([answer])[0]
 
     @property
     def _stated_names(self) -> Mapping[Any, str]:
@@ -353,7 +356,7 @@ class NodeSession:
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
-        self._change([*self.answers, answer], self.words([answer])[0])
+        self._change([*self.answers, answer], self._in_words(answer))
 
     def some_of(self, group: Any) -> Ints:
         """Rows (m,) by which a cluster or class is found again: spread over all of its rows."""
@@ -439,7 +442,7 @@ class NodeSession:
 
     def take_back(self, at: int) -> None:
         """Let answer number `at` not count, all others as before; raises InputError."""
-        words = f"taken back: {self.words([self._answer(at)])[0]}"
+        words = f"taken back: {self._in_words(self._answer(at))}"
         self._change([*self.answers[:at], *self.answers[at + 1 :]], words)
 
     def correct(self, at: int, choice: int | str) -> None:
@@ -447,11 +450,11 @@ class NodeSession:
         was = self._answer(at)
         if was.kind != "label":
             raise InputError(
-                f"answer {at}: {self.words([was])[0]}; take it back, only labels are corrected"
+                f"answer {at}: {self._in_words(was)}; take it back, only labels are corrected"
             )
         made = Answer("label", was.nodes, self._words().stored(choice))
         answers = [*self.answers[:at], made, *self.answers[at + 1 :]]
-        self._change(answers, f"corrected: {self.words([made])[0]}")
+        self._change(answers, f"corrected: {self._in_words(made)}")
 
     def undo(self) -> bool:
         """Back to what was so before the last change; False where there is none.
@@ -478,7 +481,7 @@ class NodeSession:
         before, (answers, waiting) = (self.answers, self.waiting), version
         gone = [one for one in before[0] if one not in answers]
         others = gone or [one for one in answers if one not in before[0]]
-        self._become(answers, waiting, f"{what}: {self.words(others[-1:])[0]}" if others else "")
+        self._become(answers, waiting, f"{what}: {self._in_words(others[-1])}" if others else "")
         return before
 
     def _change(self, answers: list[Answer], words: str = "") -> None:
@@ -551,7 +554,7 @@ class NodeSession:
             if state is not None and now[: len(those)] == those:
                 self._take_over(state, those, said, perf_counter() - began)
             for one, why in wrong.items():
-                self._record(f"{self.words([one])[0]}: does not count: {why}", 0.0, self.labels)
+                self._record(f"{self._in_words(one)}: does not count: {why}", 0.0, self.labels)
             if self._refits.find(now) is None:
                 self._begin()
             elif now != self._settled[1]:
